@@ -1,0 +1,56 @@
+# Every target does its own set-up in .venv: nothing but Python 3.11+ and make is needed.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.synced
+
+.PHONY: install demo test test-slow lint format requirements histories clean help
+.DEFAULT_GOAL := help
+
+$(STAMP): requirements/uv.txt requirements/dev.txt pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/uv.txt
+	@$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes requirements/dev.txt
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@touch $(STAMP)
+
+install: $(STAMP) ## Create .venv with everything, pinned and hashed
+	@echo "Installed in $(VENV)."
+
+demo: $(STAMP) ## Watch an agent talk, crash, remember and dream (KEEP=1 leaves the server up)
+	@$(BIN)/python examples/demo.py $(if $(KEEP),--keep)
+
+test: $(STAMP) ## Run the tests on a real Temporal server, PostgreSQL and model endpoint
+	@$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow"
+
+test-slow: $(STAMP) ## Run the long tests
+	@$(BIN)/python -m pytest -q -m slow --timeout 600
+
+lint: $(STAMP) ## Check style, types, import rules and spelling
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/lint-imports
+	@$(BIN)/pyright
+	@$(BIN)/codespell
+	@$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec docker-compose.yml
+
+format: $(STAMP) ## Format the code and mend what ruff can
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+requirements: $(STAMP) ## Pin the newest allowed versions, with hashes
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \
+	  --no-emit-index-url --custom-compile-command "make requirements" --all-extras pyproject.toml -o requirements/runtime.txt
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \
+	  --no-emit-index-url --custom-compile-command "make requirements" --all-extras --group dev pyproject.toml -c requirements/runtime.txt -o requirements/dev.txt
+	@echo uv | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \
+	  --no-emit-index-url --custom-compile-command "make requirements" - -o requirements/uv.txt
+
+histories: $(STAMP) ## Record the workflow histories that the replay tests run over
+	@$(BIN)/python tests/replay/record.py
+
+clean: ## Remove .venv, caches and local data
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .agentmem dist
+
+help: ## Show this help
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/:/' | awk -F': *' '{printf "  %-14s %s\n", $$1, $$2}'

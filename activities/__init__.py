@@ -1,0 +1,1 @@
+"""The activities: all I/O, thin over `agentmem`."""

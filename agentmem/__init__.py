@@ -1,0 +1,1 @@
+"""Durable memory for LLM agents on Temporal."""

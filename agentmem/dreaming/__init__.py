@@ -1,0 +1,1 @@
+"""Dreams: how conversations become curated facts, and never harm them."""

@@ -1,0 +1,1 @@
+"""Working memory, long-term memory and the stores behind them."""

@@ -1,0 +1,1 @@
+"""The stores that hold facts, and the protocol that they keep."""

@@ -1,0 +1,98 @@
+"""What travels between workflows and activities, and the activities' declarations.
+
+The functions here declare an activity's name and types for workflow code; `activities/` holds
+what they do. Names are frozen: they stand in the histories of running sessions.
+"""
+
+from agentmem.contracts.agents import (
+    AgentInput,
+    Answer,
+    Definition,
+    DreamLimits,
+    DreamSettings,
+    MemorySettings,
+    Resolve,
+    resolve,
+)
+from agentmem.contracts.calls import (
+    MESSAGES_QUERY,
+    PAGE_BYTES,
+    ModelCall,
+    ModelReply,
+    Page,
+    Prompt,
+    Store,
+    ToolRun,
+    ToolSpec,
+    Usage,
+    model,
+)
+from agentmem.contracts.dreams import (
+    Begun,
+    DreamInput,
+    DreamReport,
+    Phase,
+    PhaseResult,
+    Trace,
+    begin,
+    commit,
+    consolidate,
+    gather_signal,
+    orient,
+    prune,
+)
+from agentmem.contracts.memory import (
+    Append,
+    Fetch,
+    append,
+    forget,
+    keys,
+    memorize,
+    recall,
+    scopes,
+)
+
+TASK_QUEUE = "agentmem"
+
+__all__ = [
+    "MESSAGES_QUERY",
+    "PAGE_BYTES",
+    "TASK_QUEUE",
+    "AgentInput",
+    "Answer",
+    "Append",
+    "Begun",
+    "Definition",
+    "DreamInput",
+    "DreamLimits",
+    "DreamReport",
+    "DreamSettings",
+    "Fetch",
+    "MemorySettings",
+    "ModelCall",
+    "ModelReply",
+    "Page",
+    "Phase",
+    "PhaseResult",
+    "Prompt",
+    "Resolve",
+    "Store",
+    "ToolRun",
+    "ToolSpec",
+    "Trace",
+    "Usage",
+    "append",
+    "begin",
+    "commit",
+    "consolidate",
+    "forget",
+    "gather_signal",
+    "keys",
+    "memorize",
+    "model",
+    "orient",
+    "prune",
+    "recall",
+    "resolve",
+    "scopes",
+]

@@ -1,0 +1,125 @@
+"""Agents: what one is, what starts its workflow, what a turn gives."""
+
+from typing import Literal
+
+from temporalio import activity
+
+from agentmem.contracts.calls import ToolSpec, Usage
+from agentmem.values import JSONValue, Wire
+
+
+class MemorySettings(Wire):
+    """The five settings of a working memory; see `WorkingMemory`."""
+
+    window: int | None = None
+    max_tokens: int | None = None
+    compact_model: str | None = None
+    compact_threshold: float = 0.70
+    compact_preserve: int = 4
+
+
+class DreamLimits(Wire):
+    """Bounds of a dream: tool calls a phase, and facts a scope.
+
+    The numbers of tool calls are those of the architecture that agentmem implements.
+    """
+
+    orient: int = 20
+    gather_signal: int = 10
+    consolidate: int = 30
+    prune: int = 20
+    keys: int = 100
+    failures: int = 3
+
+
+class DreamSettings(Wire):
+    """When and how sessions of an agent dream.
+
+    Attributes:
+        on: `end`, `idle`, `complete` (each answer), `pause`.
+        idle_minutes: How long a session is quiet before `idle` fires; it does not end.
+        model: The dream's model, the agent's own if empty.
+        workflow: The workflow type.
+        limits: Its bounds.
+    """
+
+    on: list[Literal["end", "idle", "complete", "pause"]] = ["end", "idle"]
+    idle_minutes: float = 10
+    model: str = ""
+    workflow: str = "agent_dream"
+    limits: DreamLimits = DreamLimits()
+
+
+class Definition(Wire):
+    """An agent, resolved once a session: editing the agents' file never breaks one that runs."""
+
+    name: str
+    system_prompt: str = ""
+    model: str
+    tools: list[ToolSpec] = []
+    max_tool_calls: int = 10
+    max_concurrent_tools: int | None = None
+    max_tokens: int = 4096
+    reasoning_effort: str = ""
+    working_memory: MemorySettings = MemorySettings(max_tokens=50_000)
+    long_term_memory: str = ""
+    """The provider's identity; empty without long-term memory."""
+    dream: DreamSettings | None = None
+
+
+class Resolve(Wire):
+    """Ask the worker what an agent is.
+
+    Attributes:
+        agent: An agent of the worker's configuration; empty for one defined in code.
+        model: The model that code names; empty for the worker's default.
+        tools: The tools that code names.
+        provider: The provider that code names, by identity.
+    """
+
+    agent: str = ""
+    model: str = ""
+    tools: list[str] = []
+    provider: str = ""
+
+
+class AgentInput(Wire):
+    """What starts the `agent` workflow.
+
+    Attributes:
+        agent: An agent of the worker's configuration.
+        scope: Whose facts; required with long-term memory.
+        message: The first message; required unless `session` is set.
+        session: Stay for more turns, until `end`.
+        end_after_minutes: End a session that was quiet for so long; 0 means never.
+    """
+
+    agent: str = "assistant"
+    scope: str = ""
+    message: str = ""
+    session: bool = False
+    end_after_minutes: float = 0
+
+
+class Answer(Wire):
+    """What a turn gave, as the update `ask` returns it.
+
+    Attributes:
+        turn: The turn's number, from 1.
+        text: The answer.
+        finish: stop, length (cut off), content_filter (refused), or tool_limit.
+        data: The answer as data, for an agent with a response format.
+        usage: Of all model calls of the turn.
+    """
+
+    turn: int
+    text: str
+    finish: str = "stop"
+    data: JSONValue = None
+    usage: Usage = Usage(requests=0)
+
+
+@activity.defn(name="agentmem.resolve")
+async def resolve(request: Resolve) -> Definition:
+    """Say what an agent is: its definition, model and tools."""
+    raise NotImplementedError

@@ -1,0 +1,169 @@
+"""Model calls and tool calls: messages travel by reference, results as they are stored."""
+
+from datetime import timedelta
+from typing import Literal
+
+from temporalio import activity
+
+from agentmem.facts import Evidence
+from agentmem.messages import Message, ToolCall
+from agentmem.values import JSONObject, Wire
+
+MESSAGES_QUERY = "agentmem.messages"
+PAGE_BYTES = 256 * 1024
+"""Encoded bytes of messages in one page of the query, and of new messages in one model call."""
+
+
+class Prompt(Wire):
+    """Messages by reference: a worker has them in its cache or asks the workflow for them.
+
+    Attributes:
+        memory: The working memory, `wm0`, ...
+        view: The ids in view, as ranges, in order.
+        retried: Ids of messages that a later attempt made, with that attempt.
+        new: Messages that workflow code made since the last call: what users said.
+        clipped: Ids of messages to be shown shorter, with the encoded bytes that each may take.
+    """
+
+    memory: str
+    view: list[str]
+    retried: dict[str, int] = {}
+    new: list[Message] = []
+    clipped: dict[str, int] = {}
+
+
+class Page(Wire):
+    """An answer to the query `agentmem.messages`: as many of the asked messages as fit."""
+
+    messages: list[Message] = []
+
+
+class Usage(Wire):
+    """Tokens and cost of model calls, as the provider reported them.
+
+    Attributes:
+        prompt: Tokens of the request.
+        completion: Tokens of the reply.
+        cached: Tokens of the request that the provider had cached.
+        cost: In US dollars, 0 where litellm knows no price.
+        requests: Model requests.
+    """
+
+    prompt: int = 0
+    completion: int = 0
+    cached: int = 0
+    cost: float = 0.0
+    requests: int = 1
+
+    def plus(self, other: "Usage") -> "Usage":
+        """Return the sum of both."""
+        return Usage(
+            prompt=self.prompt + other.prompt,
+            completion=self.completion + other.completion,
+            cached=self.cached + other.cached,
+            cost=self.cost + other.cost,
+            requests=self.requests + other.requests,
+        )
+
+
+class ModelCall(Wire):
+    """One request to a model.
+
+    Attributes:
+        prompt: What it sees.
+        reply: The id reserved for the reply.
+        turn: The turn that it belongs to.
+        step: Which model call of the turn it is, from 1.
+        model: The model, as litellm names it.
+        tools: Tools offered, by name; the worker builds their schemas.
+        tool_choice: `none` when no more calls are allowed in this turn.
+        max_tokens: The most tokens that the reply may take.
+        reasoning_effort: low, medium, high, or empty for the model's default.
+        response_format: A JSON schema that the answer must keep, if any.
+    """
+
+    prompt: Prompt
+    reply: str
+    turn: int
+    step: int
+    model: str
+    tools: list[str] = []
+    tool_choice: Literal["auto", "none"] = "auto"
+    max_tokens: int = 4096
+    reasoning_effort: str = ""
+    response_format: JSONObject | None = None
+
+
+class ModelReply(Wire):
+    """A model's answer, exactly as the workflow stores it.
+
+    Attributes:
+        message: The assistant's message under the reserved id.
+        finish: stop, tool_calls, length or content_filter.
+        usage: What it took.
+    """
+
+    message: Message
+    finish: str = "stop"
+    usage: Usage = Usage()
+
+
+class Store(Wire):
+    """Where facts live: a provider by its identity, never by its credentials.
+
+    Attributes:
+        provider: `sqlite:<path>`, `postgresql`, `postgresql:env:NAME`, `in_memory:<name>`,
+            `named:<name>`, or `default` before it is resolved.
+        agent: Whose facts.
+        scope: Which scope of that agent.
+    """
+
+    provider: str = "default"
+    agent: str
+    scope: str
+
+
+class ToolSpec(Wire):
+    """What workflow code must know of a tool; its schema and code stay on the worker.
+
+    Attributes:
+        name: Its name, which is also its activity's.
+        approval: Whether a person must agree to each call.
+        writes: Whether calls of a batch run alone and in order.
+        retries: Attempts after the first; 0 unless the tool is declared idempotent.
+        timeout: Of one attempt.
+        recalled: Whether results show what memory already knows.
+    """
+
+    name: str
+    approval: bool = False
+    writes: bool = False
+    retries: int = 0
+    timeout: timedelta = timedelta(minutes=5)
+    recalled: bool = False
+
+
+class ToolRun(Wire):
+    """One tool call to run; the tool's result comes back as the message of it.
+
+    Attributes:
+        reply: The id reserved for the result.
+        call: The call: its position, name and arguments.
+        memory: The working memory that the result goes to.
+        turn: The turn that it belongs to.
+        store: Where facts live, for the tools of long-term memory.
+        evidence: The messages that a stored fact rests on, for `store_memory`.
+    """
+
+    reply: str
+    call: ToolCall
+    memory: str = ""
+    turn: int = 0
+    store: Store | None = None
+    evidence: list[Evidence] = []
+
+
+@activity.defn(name="agentmem.model")
+async def model(call: ModelCall) -> ModelReply:
+    """Ask a model."""
+    raise NotImplementedError

@@ -1,0 +1,164 @@
+"""Dreams: what starts one, what its phases take and give, how it ends."""
+
+from typing import Literal
+
+from temporalio import activity
+
+from agentmem.contracts.agents import DreamLimits
+from agentmem.contracts.calls import Store, Usage
+from agentmem.values import Wire
+
+
+class DreamInput(Wire):
+    """What starts the `agent_dream` workflow; people may start it by hand with agent and scope.
+
+    Attributes:
+        agent: Whose facts: the agent of the long-term memory.
+        scope: Which scope.
+        provider: The provider's identity.
+        model: The model of all four phases; the worker's default if empty.
+        limits: Bounds.
+        rounds: Rounds so far in this chain of runs, at most five.
+    """
+
+    agent: str
+    scope: str
+    provider: str = "default"
+    model: str = ""
+    limits: DreamLimits = DreamLimits()
+    rounds: int = 0
+
+
+class Begun(Wire):
+    """How a dream begins.
+
+    Attributes:
+        status: `ready`, `nothing_new` or `skipped`.
+        reason: Why it was skipped, in words.
+        store: The scope with its provider resolved.
+        model: The model of its phases, resolved.
+        facts: Facts in the scope.
+        messages: New messages to look at.
+        more_evidence: Whether messages are left for the next round.
+        search_attributes: Which of our search attributes the server knows.
+    """
+
+    status: Literal["ready", "nothing_new", "skipped"] = "ready"
+    reason: str = ""
+    store: Store
+    model: str = ""
+    facts: int = 0
+    messages: int = 0
+    more_evidence: bool = False
+    search_attributes: list[str] = []
+
+
+class Phase(Wire):
+    """One phase of a dream to run; everything else is in the store, under the dream's id.
+
+    Attributes:
+        dream: The dream's id, its run id.
+        store: The scope.
+        model: The model to ask.
+        limit: Tool calls that the phase may make.
+        keys: The most facts that the scope may hold.
+    """
+
+    dream: str
+    store: Store
+    model: str
+    limit: int
+    keys: int = 100
+
+
+class Trace(Wire):
+    """A tool call of a phase, without values: which tool, on which key, how it went."""
+
+    tool: str
+    key: str = ""
+    outcome: str = ""
+
+
+class PhaseResult(Wire):
+    """How a phase ended: counts, no memories.
+
+    Attributes:
+        summary: One line for people, like `12 findings, 40 facts`.
+        counts: Numbers by name.
+        usage: Of its model calls.
+        trace: Its tool calls.
+    """
+
+    summary: str
+    counts: dict[str, int] = {}
+    usage: Usage = Usage(requests=0)
+    trace: list[Trace] = []
+
+
+class DreamReport(Wire):
+    """A dream's result; at most 4 kB, since it lands in a running parent's history.
+
+    Attributes:
+        status: completed, completed_with_rejections, nothing_new, nothing_learned, skipped or
+            delegated.
+        summary: In words.
+        reason: Why it was skipped.
+        dream: The dream's id, its run id.
+        keys_before: Facts in the scope before.
+        keys_after: And after.
+        changes: Changes by their status: accepted, flagged, held, rejected, conflict.
+        applied: Lines like `update city: correction`, the first forty.
+        held: Lines of what was held back or rejected, with the reason, the first twenty.
+        conflicts: Keys that the live agent changed meanwhile.
+        usage: Of all its model calls.
+        rounds: Rounds that this chain of runs has made.
+    """
+
+    status: str
+    summary: str = ""
+    reason: str = ""
+    dream: str = ""
+    keys_before: int = 0
+    keys_after: int = 0
+    changes: dict[str, int] = {}
+    applied: list[str] = []
+    held: list[str] = []
+    conflicts: list[str] = []
+    usage: Usage = Usage(requests=0)
+    rounds: int = 1
+
+
+@activity.defn(name="dream.begin")
+async def begin(request: DreamInput) -> Begun:
+    """Open a dream: gate, evidence, snapshot."""
+    raise NotImplementedError
+
+
+@activity.defn(name="dream.orient")
+async def orient(phase: Phase) -> PhaseResult:
+    """Look over the scope: duplicates, contradictions, stale entries."""
+    raise NotImplementedError
+
+
+@activity.defn(name="dream.gather_signal")
+async def gather_signal(phase: Phase) -> PhaseResult:
+    """Find what the new messages tell: findings with their evidence."""
+    raise NotImplementedError
+
+
+@activity.defn(name="dream.consolidate")
+async def consolidate(phase: Phase) -> PhaseResult:
+    """Work the findings into the draft."""
+    raise NotImplementedError
+
+
+@activity.defn(name="dream.prune")
+async def prune(phase: Phase) -> PhaseResult:
+    """Tidy the draft and bring it to its cap."""
+    raise NotImplementedError
+
+
+@activity.defn(name="dream.commit")
+async def commit(phase: Phase) -> DreamReport:
+    """Commit the draft in one transaction."""
+    raise NotImplementedError

@@ -1,0 +1,185 @@
+"""Facts of long-term memory: what they are, what may be stored, and how they change."""
+
+import unicodedata
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Literal
+
+from agentmem.errors import InvalidFact
+from agentmem.values import JSONValue, Wire, dump_json, encoded_size
+
+KEY_BYTES = 512
+"""The longest key, agent or scope, in bytes of UTF-8."""
+VALUE_BYTES = 64 * 1024
+"""The largest value, in bytes of its JSON."""
+
+
+class Trust(StrEnum):
+    """Whose word a fact rests on, strongest first: a user's, an assistant's, a tool's."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+
+
+Writer = Literal["code", "agent", "dream"]
+
+
+class Evidence(Wire):
+    """A message that a fact rests on.
+
+    Attributes:
+        session: The session's first run id.
+        memory: The working memory within it, `wm0`, ...
+        message: The message's id, `m7`.
+        role: Who said it.
+        said_at: When, by the session's clock.
+        quote: At most 300 characters of it; outlives the transcript.
+    """
+
+    session: str
+    memory: str
+    message: str
+    role: str = "user"
+    said_at: datetime | None = None
+    quote: str = ""
+
+
+class Fact(Wire):
+    """A key and its value in long-term memory, as it stands now.
+
+    Attributes:
+        key: The key, NFC-normalised, otherwise exactly as written.
+        value: Any JSON value.
+        version: Grows with each write of the key and never restarts, not even after `forget`.
+        trust: The strongest witness behind it.
+        importance: 1 (trivia) to 5 (vital).
+        kind: preference, profile, decision, event, ... or empty when nobody said.
+        pinned: Whether no dream may touch it.
+        writer: Who wrote this version.
+        recorded_at: When this version was written.
+        said_at: When its newest supporting message was said.
+        valid_from: Since when it holds in the world, an ISO date, month or year; often unknown.
+        valid_to: Until when it held or holds.
+        expires_at: When it stops being recalled.
+        evidence: The messages that it rests on, where they were asked for.
+    """
+
+    key: str
+    value: JSONValue = None
+    version: int = 1
+    trust: Trust = Trust.USER
+    importance: int = 3
+    kind: str = ""
+    pinned: bool = False
+    writer: Writer = "code"
+    recorded_at: datetime | None = None
+    said_at: datetime | None = None
+    valid_from: str = ""
+    valid_to: str = ""
+    expires_at: datetime | None = None
+    evidence: list[Evidence] = []
+
+
+class Write(Wire):
+    """One write to a key: the new value, or its removal.
+
+    Attributes:
+        op: `set` or `remove`.
+        key: The key.
+        value: The new value, for `set`.
+        reason: new, correction, decision, duplicate, condensed, superseded, expired, evicted,
+            retracted, asked_to_forget, or empty.
+        replaced_by: For a removal, the key that holds what stays.
+    """
+
+    op: Literal["set", "remove"] = "set"
+    key: str
+    value: JSONValue = None
+    reason: str = ""
+    replaced_by: str = ""
+    writer: Writer = "code"
+    trust: Trust = Trust.USER
+    importance: int = 3
+    kind: str = ""
+    said_at: datetime | None = None
+    valid_from: str = ""
+    valid_to: str = ""
+    expires_at: datetime | None = None
+    evidence: list[Evidence] = []
+
+
+class Read(Wire):
+    """What a change has seen of a key: its version, 0 for a key that was not there."""
+
+    key: str
+    version: int = 0
+
+
+class Step(Wire):
+    """Writes that stand or fall together, with the versions that they rest on.
+
+    Attributes:
+        id: The change's id within its change set.
+        reads: The keys that must not have moved since.
+        writes: What it does.
+    """
+
+    id: str
+    reads: list[Read] = []
+    writes: list[Write] = []
+
+
+def checked_name(value: Any, what: str) -> str:
+    """Return an agent, scope or key in its stored form (NFC), or say what is wrong with it.
+
+    Args:
+        value: The text.
+        what: What it is, for the message: `key`, `scope` or `agent`.
+
+    Raises:
+        InvalidFact: It is not text, empty or only spaces, holds a NUL or a lone surrogate, or
+            takes over 512 bytes of UTF-8.
+    """
+    if not isinstance(value, str):
+        raise InvalidFact(f"{what} must be text, got {type(value).__name__}")
+    if not value.strip():
+        raise InvalidFact(f"{what} is empty; give it a name")
+    text = unicodedata.normalize("NFC", value)
+    _refuse_unstorable(text, what)
+    size = len(text.encode())
+    if size > KEY_BYTES:
+        raise InvalidFact(f"{what} takes {size} bytes, the limit is {KEY_BYTES}: {text[:40]!r}...")
+    return text
+
+
+def checked_value(value: Any, key: str) -> str:
+    """Return a value's JSON text as every store holds it, or say what is wrong with it.
+
+    Raises:
+        InvalidFact: The value is not JSON (NaN and infinities are not), holds a NUL or a lone
+            surrogate, or its JSON takes over 64 KiB.
+    """
+    try:
+        text = dump_json(value)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidFact(f"the value of {key!r} is not JSON: {error}") from error
+    _refuse_unstorable(text, f"the value of {key!r}")
+    size = len(text.encode())
+    if size > VALUE_BYTES:
+        raise InvalidFact(
+            f"the value of {key!r} takes {size} bytes as JSON, the limit is {VALUE_BYTES}; "
+            "split it over several keys"
+        )
+    return text
+
+
+def _refuse_unstorable(text: str, what: str) -> None:
+    # PostgreSQL's text holds no NUL, UTF-8 no lone surrogate: refused alike on every store.
+    if "\x00" in text or "\\u0000" in text.replace("\\\\", ""):
+        raise InvalidFact(f"{what} holds a NUL character; remove it")
+    try:
+        encoded_size(text)
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidFact(f"{what} holds a lone surrogate; it is not valid Unicode") from error

@@ -1,0 +1,258 @@
+"""What a memory store is: the contract of five methods, and the one that makes dreams safe.
+
+Implement `MemoryProvider` to bring a store of your own. Implement `TransactionalProvider` too, and
+dreams on it commit in one transaction, can be undone, and keep their evidence beside the facts.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Literal, Protocol, runtime_checkable
+
+from agentmem.facts import Fact, Step, Write
+from agentmem.values import JSONObject, JSONValue, Wire
+
+
+class TranscriptRow(Wire):
+    """One message of a conversation, as long-term memory keeps it for the next dream.
+
+    Attributes:
+        session: The session's first run id.
+        memory: The working memory within the session, `wm0`, ...
+        seq: Its place in that memory, from 1, without gaps.
+        message: The message's id, `m7`.
+        role: `user`, `assistant`, `tool_call` or `tool_result`.
+        text: What was said; tool calls and results shortened.
+        at: When it was said, aware.
+        turn: The turn that it belongs to.
+        name: The tool, for calls and results.
+        recalled: Whether it shows what long-term memory already knew: never learned again.
+        forgotten: Whether its text was taken away on request.
+    """
+
+    session: str
+    memory: str
+    seq: int
+    message: str
+    role: str
+    text: str
+    at: datetime
+    turn: int = 0
+    name: str = ""
+    recalled: bool = False
+    forgotten: bool = False
+
+
+class Range(Wire):
+    """Consecutive rows of one session's transcript: `first` to `last`, both included."""
+
+    session: str
+    memory: str
+    first: int
+    last: int
+
+
+class ScopeState(Wire):
+    """What the failure gate knows of a scope; lives outside the user's facts.
+
+    Attributes:
+        failures: Attempts since the last dream that went well, the running one included.
+        last_attempt: When the last attempt began.
+    """
+
+    failures: int = 0
+    last_attempt: datetime | None = None
+
+
+class DreamRecord(Wire):
+    """What a store keeps of one dream: its frozen view, its draft and how it ended.
+
+    Attributes:
+        id: The dream's run id.
+        status: `running`, or how it ended.
+        opened_at: When it began.
+        ranges: The evidence that it reads, and that its commit consumes.
+        snapshot: The facts that it sees, key to version.
+        data: What its phases keep from each other: settings, aliases, reports, the draft.
+        applied: Changes that its commit applied, by id.
+        conflicts: Changes that its commit dropped because the store had moved on.
+    """
+
+    id: str
+    status: str = "running"
+    opened_at: datetime
+    ranges: list[Range] = []
+    snapshot: dict[str, int] = {}
+    data: JSONObject = {}
+    applied: list[str] = []
+    conflicts: list[str] = []
+
+
+class ReplyRecord(Wire):
+    """A paid model reply of a dream, kept before it is used.
+
+    Attributes:
+        phase: The phase that asked.
+        step: Which of the phase's requests it answers, from 0.
+        digest: Of the request's bytes; a reply is reused only for the very same request.
+        reply: The reply.
+    """
+
+    phase: str
+    step: int
+    digest: str
+    reply: JSONObject
+
+
+@runtime_checkable
+class MemoryProvider(Protocol):
+    """A store of facts: agent -> scope -> key -> value.
+
+    Values are JSON. Names are compared exactly: no pattern, no prefix, no folding of case. Each
+    method is one atomic operation, safe to call from many tasks and processes at once, and raises
+    what the store raises; agentmem wraps it in `ProviderError`. `agent`, `scope` and `key` arrive
+    checked: NFC, not empty, at most 512 bytes of UTF-8.
+    """
+
+    async def memorize(self, agent: str, scope: str, key: str, value: JSONValue) -> None:
+        """Store a value under a key, in place of what was there."""
+        ...
+
+    async def recall(self, agent: str, scope: str, key: str | None = None) -> Any:
+        """Return a key's value, None if it is missing; without a key, all as a dict by key."""
+        ...
+
+    async def forget(self, agent: str, scope: str, key: str | None = None) -> None:
+        """Remove a key; no error if it is missing. Without a key, remove the whole scope."""
+        ...
+
+    async def keys(self, agent: str, scope: str) -> list[str]:
+        """Return the scope's keys, sorted; empty for a scope that does not exist."""
+        ...
+
+    async def scopes(self, agent: str) -> list[str]:
+        """Return the agent's scopes that hold a fact, sorted."""
+        ...
+
+
+@runtime_checkable
+class TransactionalProvider(MemoryProvider, Protocol):
+    """A store that keeps history and evidence, and commits a dream in one transaction."""
+
+    async def entries(
+        self, agent: str, scope: str, keys: Sequence[str] | None = None
+    ) -> list[Fact]:
+        """Return the current facts with their versions, ordered by key; only `keys` if given.
+
+        A fact that holds null is in the list, a missing one is not.
+        """
+        ...
+
+    async def facts_at(self, agent: str, scope: str, versions: dict[str, int]) -> list[Fact]:
+        """Return facts as they stood at these versions (key to version), with their evidence."""
+        ...
+
+    async def write(
+        self, agent: str, scope: str, writes: Sequence[Write], idempotency: str = ""
+    ) -> list[int]:
+        """Apply writes in one transaction and append a version row for each.
+
+        Args:
+            agent: Whose facts.
+            scope: Which scope.
+            writes: Applied in order. Removing a missing key writes nothing.
+            idempotency: A name for this call. The same name again changes nothing and returns
+                what the first call returned: an activity may run more than once.
+
+        Returns:
+            The version that each write left, 0 where nothing was removed.
+        """
+        ...
+
+    async def append(self, agent: str, scope: str, rows: Sequence[TranscriptRow]) -> int:
+        """Append rows of one session's memory; rows that are there already stay as they are.
+
+        Returns:
+            The last sequence number that the store now holds for that session and memory.
+
+        Raises:
+            ProviderError: The rows would leave a gap.
+        """
+        ...
+
+    async def unread(self, agent: str, scope: str, max_bytes: int) -> list[TranscriptRow]:
+        """Return the rows after each session's cursor, oldest session first.
+
+        Stops before `max_bytes` of text (UTF-8) are passed, but returns one row at least.
+        """
+        ...
+
+    async def transcript(
+        self, agent: str, scope: str, ranges: Sequence[Range]
+    ) -> list[TranscriptRow]:
+        """Return the rows of these ranges, in the ranges' order."""
+        ...
+
+    async def scope_state(self, agent: str, scope: str) -> ScopeState:
+        """Return what the failure gate knows of the scope."""
+        ...
+
+    async def open_dream(self, agent: str, scope: str, record: DreamRecord) -> DreamRecord:
+        """Register a dream and count its attempt, once by its id, in one transaction.
+
+        Returns:
+            The stored record: `record`, or what is there already under its id.
+        """
+        ...
+
+    async def dream(self, agent: str, scope: str, dream_id: str) -> DreamRecord | None:
+        """Return a dream's record, None if there is none."""
+        ...
+
+    async def save_dream(self, agent: str, scope: str, record: DreamRecord) -> None:
+        """Replace a running dream's record; one that has ended stays as it is."""
+        ...
+
+    async def end_dream(
+        self, agent: str, scope: str, dream_id: str, status: str, failures: Literal["zero", "undo"]
+    ) -> None:
+        """End a dream that commits nothing, once.
+
+        Args:
+            agent: Whose facts.
+            scope: Which scope.
+            dream_id: The dream.
+            status: How it ended.
+            failures: `zero` the count of failures, or `undo` this dream's count.
+        """
+        ...
+
+    async def replies(self, agent: str, scope: str, dream_id: str) -> list[ReplyRecord]:
+        """Return the dream's paid model replies, in order of phase and step."""
+        ...
+
+    async def save_reply(self, agent: str, scope: str, dream_id: str, reply: ReplyRecord) -> None:
+        """Keep a model reply before it is used, in place of one of the same phase and step."""
+        ...
+
+    async def commit(
+        self, agent: str, scope: str, record: DreamRecord, steps: Sequence[Step]
+    ) -> DreamRecord:
+        """Commit a dream in one transaction, once by its id.
+
+        Locks the touched keys in order, drops each step with a read that moved, then each step
+        that reads a key that a dropped one would have written, until nothing more drops. Applies
+        the rest, moves the cursors over `record.ranges`, zeroes the count of failures, and stores
+        the record with `applied` and `conflicts` filled in.
+
+        Returns:
+            The stored record; that of the first commit if this dream has committed before.
+
+        Raises:
+            ProviderError: A cursor does not stand where the ranges begin: another dream has
+                consumed that evidence. Nothing is changed.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Give back connections; the provider is not used afterwards."""
+        ...

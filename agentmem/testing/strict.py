@@ -1,0 +1,212 @@
+"""The rules of the most demanding model provider, as one check over a request's messages.
+
+1. At most one system message, first, beginning with the configured prompt.
+2. The first other message is from the user.
+3. Every tool message answers a call of the nearest assistant message before it.
+4. Every call is answered exactly once before the next user or assistant message.
+5. Call ids are non-empty text, unique in the request.
+6. Every call's arguments are text that parses as a JSON object.
+7. No message has blank content and no calls.
+8. Everything encodes to UTF-8 and to standard JSON (no NaN, no lone surrogate).
+9. Reasoning parts stand unchanged on the message that they came with, and on no other.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
+
+Message = Mapping[str, Any]
+
+_REASONING = ("reasoning_content", "reasoning", "thinking", "thinking_blocks")
+_REASONING += ("reasoning_details", "reasoning_items", "thought_signature")
+_REASONING_PARTS = ("thinking", "redacted_thinking", "reasoning")
+_SYSTEM = ("system", "developer")
+
+
+def violations(
+    messages: Sequence[Message],
+    system_prompt: str | None = None,
+    *,
+    given: Sequence[Message] = (),
+) -> list[str]:
+    """The rules that a request's messages break, one line each; empty when there are none.
+
+    Args:
+        messages: Messages in the OpenAI shape (`from_ollama` turns the other shape into it).
+        system_prompt: What the system message must begin with; None skips that part of rule 1.
+        given: The assistant messages that the model gave so far, for rule 9; when empty, only
+            the place of reasoning parts is checked, not their content.
+    """
+    return [
+        *_system_first(messages, system_prompt),
+        *_user_first(messages),
+        *_pairs(messages),
+        *_ids(messages),
+        *_arguments(messages),
+        *_blank(messages),
+        *encoding_violations(messages),
+        *_reasoning(messages, given),
+    ]
+
+
+def encoding_violations(value: object) -> list[str]:
+    """What keeps a JSON value from standard JSON in UTF-8 (rule 8), in at most one line."""
+    try:
+        json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        return [f"rule 8: lone surrogate {error.object[error.start : error.end]!a}"]
+    except (ValueError, TypeError) as error:
+        return [f"rule 8: {error}"]
+    return []
+
+
+def from_ollama(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    """Messages of an Ollama chat request in the OpenAI shape: arguments become JSON text."""
+    return [_openai_message(message) for message in messages]
+
+
+def _openai_message(message: Message) -> dict[str, Any]:
+    converted = dict(message)
+    if "thinking" in converted:
+        converted["reasoning_content"] = converted.pop("thinking")
+    if message.get("tool_calls"):
+        converted["tool_calls"] = [_openai_call(call) for call in message["tool_calls"]]
+    return converted
+
+
+def _openai_call(call: Message) -> dict[str, Any]:
+    function = _mapping(call.get("function"))
+    arguments = function.get("arguments")
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    return {"type": "function", **call, "function": {**function, "arguments": text}}
+
+
+def _system_first(messages: Sequence[Message], prompt: str | None) -> Iterator[str]:
+    places = [at for at, message in enumerate(messages) if message.get("role") in _SYSTEM]
+    if len(places) > 1:
+        yield f"rule 1: {len(places)} system messages, at {places}"
+    elif places and places != [0]:
+        yield f"rule 1: the system message is at {places[0]}, not first"
+    if prompt is not None:
+        content = _text(messages[places[0]]) if places else ""
+        if not content.startswith(prompt):
+            yield "rule 1: the system message does not begin with the configured prompt"
+
+
+def _user_first(messages: Sequence[Message]) -> Iterator[str]:
+    first = next((m.get("role") for m in messages if m.get("role") not in _SYSTEM), None)
+    if first != "user":
+        yield f"rule 2: the first message besides the system message is from {first}"
+
+
+def _pairs(messages: Sequence[Message]) -> Iterator[str]:
+    open_calls: list[Any] = []
+    known: list[Any] = []
+    for at, message in enumerate(messages):
+        if message.get("role") != "tool":
+            yield from (
+                f"rule 4: call {call!r} has no result before message {at}" for call in open_calls
+            )
+            known = [call.get("id") for call in _calls(message)]
+            open_calls = list(known)
+        elif (answered := message.get("tool_call_id")) in open_calls:
+            open_calls.remove(answered)
+        elif answered in known:
+            yield f"rule 4: message {at} answers call {answered!r} again"
+        else:
+            yield f"rule 3: message {at} answers {answered!r}, no call of the message before it"
+    yield from (f"rule 4: call {call!r} has no result" for call in open_calls)
+
+
+def _ids(messages: Sequence[Message]) -> Iterator[str]:
+    seen: set[str] = set()
+    for at, call in _all_calls(messages):
+        name = call.get("id")
+        if not isinstance(name, str) or not name.strip():
+            yield f"rule 5: a call of message {at} has the id {name!r}"
+        elif name in seen:
+            yield f"rule 5: the call id {name!r} stands twice, again in message {at}"
+        else:
+            seen.add(name)
+
+
+def _arguments(messages: Sequence[Message]) -> Iterator[str]:
+    for at, call in _all_calls(messages):
+        text = _mapping(call.get("function")).get("arguments")
+        if not isinstance(_parsed(text), dict):
+            yield f"rule 6: arguments of a call in message {at} are no JSON object: {text!r:.80}"
+
+
+def _blank(messages: Sequence[Message]) -> Iterator[str]:
+    for at, message in enumerate(messages):
+        if not _calls(message) and not _text(message).strip() and not _has_other_parts(message):
+            yield f"rule 7: message {at} ({message.get('role')}) has no text and no calls"
+
+
+def _reasoning(messages: Sequence[Message], given: Sequence[Message]) -> Iterator[str]:
+    for at, message in enumerate(messages):
+        parts = _reasoning_of(message)
+        if message.get("role") != "assistant":
+            if parts:
+                yield f"rule 9: message {at} ({message.get('role')}) carries reasoning parts"
+        elif given:
+            twins = [m for m in given if _visible(m) == _visible(message)]
+            origins = [_reasoning_of(m) for m in twins or given]
+            if parts not in origins and (twins or parts):
+                yield f"rule 9: reasoning parts of message {at} are not those that it came with"
+
+
+def _reasoning_of(message: Message) -> dict[str, Any]:
+    """Every reasoning part of a message and of its calls, by where it stands."""
+    parts = {name: message[name] for name in _REASONING if message.get(name)}
+    blocks = [p for p in _parts(message) if p.get("type") in _REASONING_PARTS]
+    specific = [c.get("provider_specific_fields") for c in (message, *_calls(message))]
+    if blocks:
+        parts["content"] = blocks
+    if any(specific):
+        parts["provider_specific_fields"] = specific
+    return parts
+
+
+def _visible(message: Message) -> tuple[str, list[tuple[Any, Any]]]:
+    functions = [_mapping(call.get("function")) for call in _calls(message)]
+    calls = [(f.get("name"), _parsed(f.get("arguments"))) for f in functions]
+    return _text(message).strip(), calls
+
+
+def _parsed(text: object) -> object:
+    try:
+        return json.loads(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
+
+
+def _mapping(value: object) -> Message:
+    return cast("Message", value) if isinstance(value, Mapping) else {}
+
+
+def _calls(message: Message) -> list[Message]:
+    return [_mapping(call) for call in message.get("tool_calls") or ()]
+
+
+def _all_calls(messages: Sequence[Message]) -> Iterator[tuple[int, Message]]:
+    for at, message in enumerate(messages):
+        yield from ((at, call) for call in _calls(message))
+
+
+def _parts(message: Message) -> list[Message]:
+    content = message.get("content")
+    return [_mapping(p) for p in cast("list[object]", content)] if isinstance(content, list) else []
+
+
+def _text(message: Message) -> str:
+    content = message.get("content")
+    if isinstance(content, str):
+        return content
+    return "".join(str(part.get("text") or "") for part in _parts(message))
+
+
+def _has_other_parts(message: Message) -> bool:
+    return any(part.get("type") != "text" for part in _parts(message))

@@ -1,0 +1,86 @@
+"""Values as they travel: JSON, compact models, and sizes in encoded bytes."""
+
+import json
+from typing import Any, Self, TypeAlias
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    JsonValue,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+)
+
+JSONValue: TypeAlias = JsonValue
+JSONObject: TypeAlias = dict[str, Any]
+"""A JSON object whose inside belongs to somebody else (a provider, a tool, a model)."""
+
+
+class Wire(BaseModel):
+    """A frozen model that leaves its defaults out when it is written.
+
+    What goes through Temporal stays in a history for the whole retention time, so a field that
+    holds its default costs nothing there. A field added later needs a default, and then older
+    histories still decode.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    @model_serializer(mode="wrap")
+    def _without_defaults(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        fields = type(self).model_fields
+        return {
+            name: value
+            for name, value in handler(self).items()
+            if name not in fields
+            or getattr(self, name)
+            != fields[name].get_default(call_default_factory=True, validated_data={})
+        }
+
+    def replace(self, **changes: Any) -> Self:
+        """Return a copy with these fields changed; the values are not validated again."""
+        return self.model_copy(update=changes)
+
+
+def dump_json(value: Any) -> str:
+    """Write a JSON value on one line, keys in their order, every character readable.
+
+    Raises:
+        ValueError: The value holds NaN or an infinity, which JSON cannot carry.
+        TypeError: The value is not JSON.
+    """
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def encoded_size(text: str) -> int:
+    """Count the bytes that a text takes inside a JSON payload.
+
+    Temporal's limits are on encoded bytes: a quote takes two, a control character six.
+    """
+    return len(json.dumps(text, ensure_ascii=False).encode("utf-8", "surrogatepass")) - 2
+
+
+def clip(text: str, limit: int, note: str = "") -> str:
+    """Cut a text to at most `limit` encoded bytes, at a character, saying its full size.
+
+    Args:
+        text: What may be too long.
+        limit: Encoded bytes that the result may take, the notice included.
+        note: What to do about it, put behind the size in the notice.
+
+    Returns:
+        The text itself if it fits, else its beginning and a notice with the full size in bytes.
+    """
+    if len(text) * 6 <= limit or encoded_size(text) <= limit:
+        return text
+    size = encoded_size(text)
+    notice = f"... [cut: {size} bytes in full{'; ' + note if note else ''}]"
+    room = max(0, limit - encoded_size(notice))
+    low, high = 0, min(len(text), room)
+    while low < high:  # the longest prefix that fits: sizes grow with the prefix
+        middle = (low + high + 1) // 2
+        if encoded_size(text[:middle]) <= room:
+            low = middle
+        else:
+            high = middle - 1
+    return text[:low] + notice

@@ -4,66 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import json
-import socket
-import struct
-import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Literal, Self, cast
+from typing import Literal, Self
 
 from aiohttp import web
 
-from agentmem.testing import strict, wire
+from agentmem.testing import wire
+from agentmem.testing.delivery import deliver
 from agentmem.testing.replies import Reply, fail
+from agentmem.testing.request import Request
+from agentmem.values import JSONObject
 
 # A conversation may be long: aiohttp's own limit of 1 MiB would hide the client's behaviour.
 _MAX_REQUEST_BYTES = 1 << 30
-
-
-@dataclass(kw_only=True, eq=False)
-class Request:
-    """One chat request as the endpoint received it.
-
-    Attributes:
-        number: 1 for the first request.
-        path: `/v1/chat/completions` or `/api/chat`.
-        raw: The body, byte for byte.
-        headers: HTTP headers.
-        at: Seconds of `time.monotonic()` when it arrived.
-        body: The parsed body; empty if it is no JSON object.
-        violations: The strict rules that it breaks, one line each.
-        answered: Whether the whole scripted answer was sent.
-        disconnected: Whether the client closed the connection before that.
-    """
-
-    number: int
-    path: str
-    raw: bytes
-    headers: dict[str, str]
-    at: float = field(default_factory=time.monotonic)
-    body: dict[str, Any] = field(default_factory=dict[str, Any])
-    violations: list[str] = field(default_factory=list[str])
-    answered: bool = False
-    disconnected: bool = False
-
-    @property
-    def messages(self) -> list[dict[str, Any]]:
-        """The messages, in the shape that the client sent them."""
-        return self.body.get("messages") or []
-
-    @property
-    def tools(self) -> list[dict[str, Any]]:
-        """The declared tools; empty without any."""
-        return self.body.get("tools") or []
-
-    @property
-    def model(self) -> str:
-        """The model that the client asked for."""
-        return str(self.body.get("model", ""))
-
 
 Script = Callable[[Request], Reply | Awaitable[Reply]]
 
@@ -72,15 +27,15 @@ class ScriptedModel:
     """An OpenAI- and Ollama-compatible chat endpoint on 127.0.0.1, for tests.
 
     Use it as an async context manager, one for each test. It serves in the running event loop
-    and answers `POST /v1/chat/completions`, `POST /api/chat` and the model listings. Every
-    request is checked against the strict rules (`agentmem.testing.strict`). An exception that
-    a script function raises is answered with 400, and raised again when the context ends.
+    and answers `POST /v1/chat/completions`, `POST /api/chat` and the listings of models. Every
+    chat request is checked against the strict rules (`agentmem.testing.strict`). An exception
+    that a script function raises is answered with 400, and raised again when the context ends.
 
     Args:
         script: Replies in order, or a function from the request to its reply, sync or async.
             A request beyond the last reply is answered with 400.
         strict: `refuse` answers a request that breaks a rule with 400, as the most demanding
-            provider does, and leaves the script where it is; `record` answers it by the script.
+            provider does, and takes no reply from the script; `record` answers it all the same.
         system_prompt: What every system message must begin with; None leaves that unchecked.
 
     Attributes:
@@ -99,25 +54,19 @@ class ScriptedModel:
         self._replies = deque(() if callable(script) else script)
         self._refuse = strict == "refuse"
         self._system_prompt = system_prompt
-        self._given: list[dict[str, Any]] = []
+        self._given: list[JSONObject] = []
         self._error: Exception | None = None
-        self._changed = asyncio.Condition()
+        self._changed = asyncio.Event()
+        self._closing = False
         self._port = 0
-        app = web.Application(client_max_size=_MAX_REQUEST_BYTES)
-        app.router.add_post(wire.OPENAI, self._chat)
-        app.router.add_post(wire.OLLAMA, self._chat)
-        app.router.add_get("/v1/models", _models)
-        app.router.add_get("/api/tags", _models)
-        app.router.add_post("/api/show", _show)
-        # Handlers still open at the end (a reply that hangs) are cancelled at once.
+        # A handler still open at the end (a reply that hangs) is cancelled at once.
         self._runner = web.AppRunner(
-            app, access_log=None, handler_cancellation=True, shutdown_timeout=0.01
+            self._application(), access_log=None, handler_cancellation=True, shutdown_timeout=0.01
         )
 
     async def __aenter__(self) -> Self:
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", 0)
-        await site.start()
+        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
         self._port = self._runner.addresses[0][1]
         return self
 
@@ -127,6 +76,7 @@ class ScriptedModel:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        self._closing = True
         await self._runner.cleanup()
         if self._error is not None and error is None:
             raise self._error
@@ -150,19 +100,19 @@ class ScriptedModel:
         """Append replies to the script."""
         self._replies.extend(replies)
 
-    async def received(self, number: int, *, timeout: float = 30) -> Request:
-        """The request of that number, waited for; TimeoutError after `timeout` seconds."""
-        await self._until(lambda: len(self.requests) >= number, timeout)
+    async def received(self, number: int) -> Request:
+        """Wait for the request of that number (bound it with `asyncio.timeout`)."""
+        await self._until(lambda: len(self.requests) >= number)
         return self.requests[number - 1]
 
-    async def disconnected(self, number: int, *, timeout: float = 30) -> Request:
-        """The request of that number, once its client went away; TimeoutError as above."""
-        request = await self.received(number, timeout=timeout)
-        await self._until(lambda: request.disconnected, timeout)
+    async def disconnected(self, number: int) -> Request:
+        """Wait until the client of that request went away before it had its answer."""
+        request = await self.received(number)
+        await self._until(lambda: request.disconnected)
         return request
 
     def assert_strict(self) -> None:
-        """Raise AssertionError with each request that broke a strict rule, and the rule."""
+        """Raise AssertionError with every request that broke a strict rule, and the rule."""
         broken = [
             f"request {request.number} (POST {request.path}): {violation}"
             for request in self.requests
@@ -170,3 +120,77 @@ class ScriptedModel:
         ]
         if broken:
             raise AssertionError("\n".join(broken))
+
+    async def _until(self, condition: Callable[[], bool]) -> None:
+        while not condition():
+            self._changed.clear()
+            await self._changed.wait()
+
+    def _application(self) -> web.Application:
+        app = web.Application(client_max_size=_MAX_REQUEST_BYTES)
+        app.router.add_post(wire.OPENAI, self._chat)
+        app.router.add_post(wire.OLLAMA, self._chat)
+        app.router.add_get("/v1/models", _models)
+        app.router.add_get("/api/tags", _models)
+        app.router.add_post("/api/show", _show)
+        return app
+
+    async def _chat(self, http: web.Request) -> web.StreamResponse:
+        request = Request(
+            number=len(self.requests) + 1,
+            path=http.path,
+            raw=await http.read(),
+            headers=dict(http.headers),
+        )
+        request.check(self._system_prompt, self._given)
+        self.requests.append(request)
+        self._changed.set()
+        try:
+            response = await self._answer(http, request)
+        except (asyncio.CancelledError, ConnectionError):
+            request.disconnected = not self._closing
+            self._changed.set()
+            raise
+        request.answered = http.transport is not None and not http.transport.is_closing()
+        return response
+
+    async def _answer(self, http: web.Request, request: Request) -> web.StreamResponse:
+        reply = await self._reply(request)
+        body = wire.body(
+            reply,
+            request.path,
+            model=request.model,
+            number=request.number,
+            prompt_bytes=len(request.raw),
+        )
+        response = await deliver(http, reply, body)
+        message = wire.given_message(body, request.path)
+        if message is not None and reply.status < 400:
+            self._given.append(message)
+        return response
+
+    async def _reply(self, request: Request) -> Reply:
+        if request.violations and self._refuse:
+            return fail(400, "; ".join(request.violations))
+        if self._function is None:
+            if self._replies:
+                return self._replies.popleft()
+            return fail(400, f"the script has no reply for request {request.number}")
+        try:
+            answer = self._function(request)
+            return await answer if inspect.isawaitable(answer) else answer
+        except Exception as error:
+            self._error = self._error or error
+            return fail(400, f"the script failed: {error!r}")
+
+
+async def _models(http: web.Request) -> web.Response:
+    return web.json_response(
+        {"object": "list", "data": [{"id": "scripted", "object": "model"}], "models": []}
+    )
+
+
+async def _show(http: web.Request) -> web.Response:
+    return web.json_response(
+        {"capabilities": ["completion", "tools"], "template": "{{ .Tools }}", "model_info": {}}
+    )

@@ -19,8 +19,7 @@ from typing import Any, cast
 
 Message = Mapping[str, Any]
 
-_REASONING = ("reasoning_content", "reasoning", "thinking", "thinking_blocks")
-_REASONING += ("reasoning_details", "reasoning_items", "thought_signature")
+_REASONING = ("reasoning_content", "reasoning_details", "reasoning_items", "thinking_blocks")
 _REASONING_PARTS = ("thinking", "redacted_thinking", "reasoning")
 _SYSTEM = ("system", "developer")
 
@@ -34,7 +33,7 @@ def violations(
     """The rules that a request's messages break, one line each; empty when there are none.
 
     Args:
-        messages: Messages in the OpenAI shape (`from_ollama` turns the other shape into it).
+        messages: Messages in the OpenAI shape (`wire.from_ollama` turns the other shape into it).
         system_prompt: What the system message must begin with; None skips that part of rule 1.
         given: The assistant messages that the model gave so far, for rule 9; when empty, only
             the place of reasoning parts is checked, not their content.
@@ -60,27 +59,6 @@ def encoding_violations(value: object) -> list[str]:
     except (ValueError, TypeError) as error:
         return [f"rule 8: {error}"]
     return []
-
-
-def from_ollama(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """Messages of an Ollama chat request in the OpenAI shape: arguments become JSON text."""
-    return [_openai_message(message) for message in messages]
-
-
-def _openai_message(message: Message) -> dict[str, Any]:
-    converted = dict(message)
-    if "thinking" in converted:
-        converted["reasoning_content"] = converted.pop("thinking")
-    if message.get("tool_calls"):
-        converted["tool_calls"] = [_openai_call(call) for call in message["tool_calls"]]
-    return converted
-
-
-def _openai_call(call: Message) -> dict[str, Any]:
-    function = _mapping(call.get("function"))
-    arguments = function.get("arguments")
-    text = arguments if isinstance(arguments, str) else json.dumps(arguments)
-    return {"type": "function", **call, "function": {**function, "arguments": text}}
 
 
 def _system_first(messages: Sequence[Message], prompt: str | None) -> Iterator[str]:
@@ -159,14 +137,16 @@ def _reasoning(messages: Sequence[Message], given: Sequence[Message]) -> Iterato
 
 
 def _reasoning_of(message: Message) -> dict[str, Any]:
-    """Every reasoning part of a message and of its calls, by where it stands."""
+    """Every reasoning part of a message and the signatures on its calls, by field."""
     parts = {name: message[name] for name in _REASONING if message.get(name)}
-    blocks = [p for p in _parts(message) if p.get("type") in _REASONING_PARTS]
-    specific = [c.get("provider_specific_fields") for c in (message, *_calls(message))]
+    blocks = [part for part in _parts(message) if part.get("type") in _REASONING_PARTS]
+    # Only the signature: clients keep copies of other fields beside it.
+    specific = [_mapping(c.get("provider_specific_fields")) for c in (message, *_calls(message))]
+    signatures = [fields.get("thought_signature") for fields in specific]
     if blocks:
         parts["content"] = blocks
-    if any(specific):
-        parts["provider_specific_fields"] = specific
+    if any(signatures):
+        parts["thought_signature"] = signatures
     return parts
 
 
@@ -178,9 +158,13 @@ def _visible(message: Message) -> tuple[str, list[tuple[Any, Any]]]:
 
 def _parsed(text: object) -> object:
     try:
-        return json.loads(text) if isinstance(text, str) else None
+        return json.loads(text, parse_constant=_refused) if isinstance(text, str) else None
     except ValueError:
         return None
+
+
+def _refused(constant: str) -> None:
+    raise ValueError(constant)
 
 
 def _mapping(value: object) -> Message:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from agentmem.testing import strict
 from agentmem.testing.replies import Call, Reply
+from agentmem.values import JSONObject
 
 OPENAI = "/v1/chat/completions"
 OLLAMA = "/api/chat"
@@ -50,14 +50,35 @@ def body(reply: Reply, path: str, *, model: str, number: int, prompt_bytes: int)
     }
 
 
-def given_message(answer: object, path: str) -> dict[str, Any] | None:
+def given_message(answer: object, path: str) -> JSONObject | None:
     """The assistant message of an answer, in the OpenAI shape; None if it holds none."""
     try:
         if path == OLLAMA:
-            return strict.from_ollama([cast("Any", answer)["message"]])[0]
+            return from_ollama([cast("Any", answer)["message"]])[0]
         return dict(cast("Any", answer)["choices"][0]["message"])
     except (TypeError, KeyError, IndexError, ValueError, AttributeError):
         return None
+
+
+def from_ollama(messages: Sequence[JSONObject]) -> list[JSONObject]:
+    """JSONObjects of an Ollama chat request in the OpenAI shape: arguments become JSON text."""
+    return [_openai_message(message) for message in messages]
+
+
+def _openai_message(message: JSONObject) -> JSONObject:
+    converted = dict(message)
+    if "thinking" in converted:
+        converted["reasoning_content"] = converted.pop("thinking")
+    if message.get("tool_calls"):
+        converted["tool_calls"] = [_openai_call(call) for call in message["tool_calls"]]
+    return converted
+
+
+def _openai_call(call: JSONObject) -> JSONObject:
+    function: JSONObject = dict(call.get("function") or {})
+    if not isinstance(function.get("arguments"), str):
+        function["arguments"] = json.dumps(function.get("arguments"))
+    return {"type": "function", **call, "function": function}
 
 
 def _error(reply: Reply, path: str) -> dict[str, object]:

@@ -1,0 +1,44 @@
+"""How an answer leaves the scripted endpoint: whole, held back for ever, or cut by a reset."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import struct
+
+from aiohttp import web
+
+from agentmem.testing.replies import Reply
+
+
+async def deliver(http: web.Request, reply: Reply, body: object) -> web.StreamResponse:
+    """Answer a request as the reply says, after its delay.
+
+    Raises:
+        ConnectionError: The client was gone when the answer was written.
+    """
+    await asyncio.sleep(reply.delay)
+    if reply.ending != "sent":
+        return await _broken(http, reply, json.dumps(body).encode())
+    response = web.json_response(body, status=reply.status, headers=reply.headers)
+    await response.prepare(http)
+    await response.write_eof()
+    return response
+
+
+async def _broken(http: web.Request, reply: Reply, body: bytes) -> web.StreamResponse:
+    response = web.StreamResponse(headers={"Content-Type": "application/json"})
+    if reply.headers_first:
+        response.content_length = len(body)
+        await response.prepare(http)
+        await response.write(body[: len(body) // 2])
+    if reply.ending == "hang":
+        await asyncio.Event().wait()
+    if http.transport is not None:
+        # Lingering for zero seconds turns the close into a reset.
+        linger = struct.pack("ii", 1, 0)
+        connection = http.transport.get_extra_info("socket")
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        http.transport.abort()
+    return response

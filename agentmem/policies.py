@@ -1,0 +1,87 @@
+"""Timeouts and retries of every activity, with their reasons, in one place."""
+
+from datetime import timedelta
+from typing import TypedDict
+
+from temporalio.common import Priority, RetryPolicy
+
+from agentmem.contracts.calls import ToolSpec
+
+# A result over Temporal's payload limit stays over it, however often it is made.
+_TOO_LARGE = ["PayloadsTooLarge", "PayloadSizeError"]
+
+TURN_DEADLINE = timedelta(minutes=15)
+"""How long the model calls of one turn may be retried."""
+
+
+class ActivityOptions(TypedDict, total=False):
+    """What `workflow.execute_activity` takes as keywords."""
+
+    start_to_close_timeout: timedelta
+    schedule_to_close_timeout: timedelta
+    heartbeat_timeout: timedelta
+    retry_policy: RetryPolicy
+    priority: Priority
+
+
+HEARTBEAT = timedelta(seconds=10)
+"""A worker that died in the middle of an activity is noticed after this long."""
+
+# A model may think for minutes; Temporal owns the retries, litellm's are off.
+MODEL: ActivityOptions = {
+    "start_to_close_timeout": timedelta(minutes=10),
+    "schedule_to_close_timeout": TURN_DEADLINE,
+    "heartbeat_timeout": HEARTBEAT,
+    "retry_policy": RetryPolicy(maximum_attempts=5, non_retryable_error_types=_TOO_LARGE),
+}
+
+# Short statements on a store: slow means broken, and a retry may find it mended.
+MEMORY: ActivityOptions = {
+    "start_to_close_timeout": timedelta(seconds=10),
+    "schedule_to_close_timeout": timedelta(seconds=60),
+    "retry_policy": RetryPolicy(maximum_attempts=5, non_retryable_error_types=_TOO_LARGE),
+}
+
+# A dream never competes with turns: lower priority (1 is the highest, 3 the default).
+_BACKGROUND = Priority(priority_key=5)
+
+BEGIN: ActivityOptions = {**MEMORY, "priority": _BACKGROUND}
+
+PHASE: ActivityOptions = {
+    "start_to_close_timeout": timedelta(minutes=5),
+    "schedule_to_close_timeout": timedelta(minutes=15),
+    "heartbeat_timeout": HEARTBEAT,
+    "retry_policy": RetryPolicy(maximum_attempts=3, non_retryable_error_types=_TOO_LARGE),
+    "priority": _BACKGROUND,
+}
+
+# One transaction over a whole change set.
+COMMIT: ActivityOptions = {
+    "start_to_close_timeout": timedelta(seconds=30),
+    "schedule_to_close_timeout": timedelta(minutes=3),
+    "retry_policy": RetryPolicy(maximum_attempts=5, non_retryable_error_types=_TOO_LARGE),
+    "priority": _BACKGROUND,
+}
+
+DREAM_RUN_TIMEOUT = timedelta(minutes=75)
+"""A dream of a type that no worker knows would hold its scope for ever."""
+
+TASK_TIMEOUT = timedelta(seconds=30)
+"""Of a workflow task: replaying a long run under load may take longer than the default 10 s."""
+
+
+def tool_options(spec: ToolSpec) -> ActivityOptions:
+    """Return the options for one call of a tool.
+
+    One attempt unless the tool says that it is idempotent: a mail is not sent twice. The
+    schedule-to-close timeout ends a call of a tool that no worker knows.
+    """
+    attempts = spec.retries + 1
+    return {
+        "start_to_close_timeout": spec.timeout,
+        "schedule_to_close_timeout": spec.timeout * attempts + timedelta(minutes=1),
+        "heartbeat_timeout": HEARTBEAT,
+        "retry_policy": RetryPolicy(
+            maximum_attempts=attempts, non_retryable_error_types=_TOO_LARGE
+        ),
+    }

@@ -4,7 +4,7 @@ import os
 import shutil
 import sys
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -16,13 +16,12 @@ SEARCH_ATTRIBUTES = ("AgentMemAgent", "AgentMemScope", "AgentMemOutcome")
 
 
 @pytest.fixture(autouse=True, scope="session")
-def clean_environment() -> Iterator[None]:
+def clean_environment() -> None:
     """Keep the caller's settings out of the tests, and the network out of litellm's import."""
     for name in list(os.environ):
         if name.startswith(("AGENTMEM_", "TEMPORAL_", "OPENAI_", "OLLAMA_")):
             del os.environ[name]
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
-    yield
 
 
 def temporal_binary() -> str:
@@ -37,7 +36,7 @@ def temporal_binary() -> str:
 async def env() -> AsyncIterator[WorkflowEnvironment]:
     """A real Temporal server on a free port, one for each test process."""
     extra = [f"--search-attribute={name}=Keyword" for name in SEARCH_ATTRIBUTES]
-    async with await WorkflowEnvironment.start_local(
+    async with await WorkflowEnvironment.start_local(  # pyright: ignore[reportUnknownMemberType]
         dev_server_existing_path=temporal_binary(),
         dev_server_extra_args=extra,
         data_converter=pydantic_data_converter,

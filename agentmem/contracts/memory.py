@@ -28,12 +28,14 @@ class Append(Wire):
         session: The session's first run id.
         first: The sequence number of the first message of the view.
         prompt: The messages.
+        forgotten: Ids of the view whose text is not to be stored.
     """
 
     store: Store
     session: str
     first: int
     prompt: Prompt
+    forgotten: list[str] = []
 
 
 @activity.defn(name="agentmem.append")

@@ -1,0 +1,92 @@
+"""Which messages of a conversation a model is shown: whole groups, newest first."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from agentmem.messages import Group, Message, Role, estimate_tokens
+
+CLIPPED_BYTES = 200
+"""The least that is left of a tool result that had to be shortened to fit."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """The messages in view, oldest first.
+
+    Attributes:
+        messages: Whole groups, in order; the first is the user's or a summary.
+        clipped: Messages too large for the budget, with the encoded bytes that each may take.
+    """
+
+    messages: list[Message]
+    clipped: dict[str, int] = field(default_factory=dict[str, int])
+
+
+def select(
+    groups: Sequence[Group], *, window: int | None = None, max_tokens: int | None = None
+) -> View:
+    """Choose what is in view.
+
+    Groups are taken whole, from the newest back, while they fit the window (messages) and the
+    budget (estimated tokens). The newest user message is always in view, and so is the newest
+    group after it: that is the least that a model can be asked with. Where that alone is over the
+    budget, its texts are marked to be shortened. Nothing stands before the first user message or
+    summary: no provider takes a conversation that an assistant opens.
+    """
+    newest = next((i for i in reversed(range(len(groups))) if _opens(groups[i])), None)
+    if newest is None:
+        return View(messages=[])
+    start = _start(groups, newest, window, max_tokens)
+    kept = list(groups[start:]) if start <= newest else [groups[newest], *groups[start:]]
+    while not _opens(kept[0]):
+        kept.pop(0)
+    messages = [message for group in kept for message in group]
+    return View(messages=messages, clipped=_clips(kept, max_tokens))
+
+
+def _opens(group: Group) -> bool:
+    return group[0].role in (Role.USER, Role.SUMMARY)
+
+
+def _start(groups: Sequence[Group], newest: int, window: int | None, max_tokens: int | None) -> int:
+    """Return where the newest groups that fit begin; those of the minimum are in already."""
+    last = len(groups) - 1
+    if window is None and max_tokens is None:
+        return 0
+    minimum = {newest, last}
+    count = sum(len(groups[i]) for i in minimum)
+    tokens = sum(map(_tokens, (groups[i] for i in minimum)))
+    start = last
+    for index in range(last - 1, -1, -1):
+        if index not in minimum:
+            count += len(groups[index])
+            tokens += _tokens(groups[index])
+        over_window = window is not None and count > window
+        over_budget = max_tokens is not None and tokens > max_tokens
+        if index not in minimum and (over_window or over_budget):
+            break
+        start = index
+    return start
+
+
+def _tokens(group: Group) -> int:
+    return sum(map(estimate_tokens, group))
+
+
+def _clips(kept: Sequence[Group], max_tokens: int | None) -> dict[str, int]:
+    """Say how to shorten the minimum where it alone is over the budget."""
+    if max_tokens is None or sum(map(_tokens, kept)) <= max_tokens:
+        return {}
+    clipped: dict[str, int] = {}
+    room = max_tokens
+    user = kept[0][0]
+    if estimate_tokens(user) > max_tokens:
+        clipped[user.id] = max(CLIPPED_BYTES, max_tokens * 4)
+        return clipped | {m.id: CLIPPED_BYTES for m in kept[-1] if m.role is Role.TOOL_RESULT}
+    room -= estimate_tokens(user)
+    results = [m for m in kept[-1] if m.role is Role.TOOL_RESULT]
+    room -= sum(estimate_tokens(m) for m in kept[-1] if m.role is not Role.TOOL_RESULT)
+    if results:
+        share = max(CLIPPED_BYTES, room * 4 // len(results))
+        clipped |= {m.id: share for m in results if estimate_tokens(m) * 4 > share}
+    return clipped

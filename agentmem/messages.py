@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from enum import StrEnum
+from typing import TypeAlias
 
 from agentmem.values import JSONObject, Wire, dump_json
 
@@ -103,7 +104,7 @@ def estimate_tokens(message: Message) -> int:
     return max(1, size // 4) + images * IMAGE_TOKENS
 
 
-Group = tuple[Message, ...]
+Group: TypeAlias = Sequence[Message]
 """Messages that stand or fall together: an assistant message with all results of its calls."""
 
 
@@ -119,7 +120,7 @@ def groups(messages: Iterable[Message]) -> list[Group]:
             found.append([message])
         elif found and any(call.id == message.call for call in found[-1][0].calls):
             found[-1].append(message)
-    return [tuple(group) for group in found]
+    return list(found)
 
 
 def to_ranges(ids: Sequence[str]) -> list[str]:

@@ -4,12 +4,11 @@ A model's reply is one message. As entries it shows as up to three, `reasoning`,
 `tool_call`, which share its id; the contents of the last two roles and of `tool_result` are JSON.
 """
 
-import json
-from typing import Any
+from pydantic import BaseModel, ValidationError
 
 from agentmem.errors import InvalidInput
 from agentmem.messages import Message, Role, ToolCall
-from agentmem.values import JSONObject, dump_json
+from agentmem.values import JSONObject, JSONValue, dump_json
 
 Entry = dict[str, str]
 
@@ -39,57 +38,56 @@ def _reasoning(message: Message) -> JSONObject:
     return {"text": "\n".join(filter(None, texts)), "opaque": message.reasoning}
 
 
-def parse_entry(role: str, content: str, number: int) -> JSONObject:
+class _Call(BaseModel):
+    id: str = ""
+    name: str
+    arguments: JSONObject = {}
+
+
+class _Calls(BaseModel):
+    calls: list[_Call]
+
+
+class _Result(BaseModel):
+    call_id: str
+    name: str = ""
+    output: JSONValue = None
+
+
+def parse_entry(role: str, content: str, number: int, given: dict[str, str]) -> JSONObject:
     """Read an entry that code memorizes into the fields of a message.
 
     Args:
         role: `user`, `assistant`, `tool_call` or `tool_result`.
         content: The text, or JSON as `entries` shows it.
         number: The message's number, which places the calls of a `tool_call`.
+        given: Call ids as the caller wrote them, to our own; calls are added to it.
 
     Raises:
-        InvalidInput: The role is none of these, or the content is not such JSON.
+        InvalidInput: The role is none of these, the text is empty, or the JSON is not such.
     """
     if role in ("user", "assistant"):
         if not content.strip():
             raise InvalidInput(f"a {role} message has no text; no model takes an empty message")
         return {"role": Role(role), "content": content}
-    if role == "tool_call":
-        calls = _json(role, content).get("calls")
-        if not isinstance(calls, list) or not calls:
-            raise InvalidInput('a tool_call message is JSON like {"calls": [{"id", "name", ...}]}')
-        made = [_call(call, f"t0.s{number}.c{i}") for i, call in enumerate(calls)]  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-        return {"role": Role.ASSISTANT, "calls": made}
-    if role == "tool_result":
-        result = _json(role, content)
-        return {
-            "role": Role.TOOL_RESULT,
-            "content": str(result.get("output") or "null"),
-            "call": str(result.get("call_id") or ""),
-            "name": str(result.get("name") or ""),
-        }
+    try:
+        if role == "tool_call":
+            calls = _Calls.model_validate_json(content).calls
+            made = [_place(call, f"t0.s{number}.c{i}", given) for i, call in enumerate(calls)]
+            return {"role": Role.ASSISTANT, "calls": made}
+        if role == "tool_result":
+            result = _Result.model_validate_json(content)
+            text = result.output if isinstance(result.output, str) else dump_json(result.output)
+            call = given.get(result.call_id, result.call_id)
+            return {"role": Role.TOOL_RESULT, "content": text, "call": call, "name": result.name}
+    except ValidationError as error:
+        raise InvalidInput(f"this is not the JSON of a {role} message: {error}") from error
     raise InvalidInput(
         f"role {role!r} is unknown; use user, assistant, tool_call or tool_result "
         "(a system prompt belongs to the agent)"
     )
 
 
-def _call(call: Any, position: str) -> ToolCall:
-    if not isinstance(call, dict) or not call.get("name"):  # pyright: ignore[reportUnknownMemberType]
-        raise InvalidInput('each of "calls" is an object with "id", "name" and "arguments"')
-    data: JSONObject = call
-    arguments = data.get("arguments") or {}
-    given = str(data.get("id") or position)
-    return ToolCall(
-        id=position, name=str(data["name"]), arguments=arguments, fields={"given_id": given}
-    )
-
-
-def _json(role: str, content: str) -> JSONObject:
-    try:
-        value = json.loads(content)
-    except ValueError as error:
-        raise InvalidInput(f"a {role} message is JSON, this is not: {error}") from error
-    if not isinstance(value, dict):
-        raise InvalidInput(f"a {role} message is a JSON object")
-    return value  # pyright: ignore[reportUnknownVariableType]
+def _place(call: _Call, position: str, given: dict[str, str]) -> ToolCall:
+    given[call.id] = position
+    return ToolCall(id=position, name=call.name, arguments=call.arguments)

@@ -1,0 +1,84 @@
+"""Carrying a conversation over to long-term memory's transcript, by reference."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from temporalio import workflow
+
+from agentmem import contracts
+from agentmem.contracts import Append, Prompt, Store
+from agentmem.messages import Message, Role
+from agentmem.policies import MEMORY
+
+BATCH = 200
+"""Messages in one append: well within the activity's time even on a slow database."""
+
+
+@dataclass(kw_only=True)
+class Carried:
+    """How far one scope's transcript has the conversation.
+
+    Attributes:
+        acknowledged: The last sequence number that the store has confirmed.
+        numbered: Ids of the messages with the numbers after it: once tried, a message keeps its
+            number, since an append whose answer was lost may have stored it.
+        seen: How many messages of the conversation have been looked at.
+    """
+
+    acknowledged: int = 0
+    numbered: list[str] = field(default_factory=list[str])
+    seen: int = 0
+
+
+def belongs_to_transcript(message: Message) -> bool:
+    """Tell whether a message is what was said: system text and summaries are not."""
+    return message.role in (Role.USER, Role.ASSISTANT, Role.TOOL_RESULT)
+
+
+async def carry(
+    carried: Carried,
+    said: list[Message],
+    store: Store,
+    *,
+    is_forgotten: Callable[[str], bool],
+    reference: Callable[[list[str]], Prompt],
+) -> int:
+    """Append what the transcript lacks, in batches; advances only on the store's answer.
+
+    Args:
+        carried: How far it is; brought forward.
+        said: Every message of the conversation in order, forgotten ones too.
+        store: The scope.
+        is_forgotten: A message forgotten before its first try is never appended; one forgotten
+            since keeps its number and loses its text.
+        reference: Makes messages travel by reference.
+
+    Returns:
+        The last sequence number that the store has.
+
+    Raises:
+        temporalio.exceptions.ActivityError: The store did not take it; nothing is lost, and the
+            next call tries the same again.
+    """
+    for message in said[carried.seen :]:
+        if belongs_to_transcript(message) and not is_forgotten(message.id):
+            carried.numbered.append(message.id)
+    carried.seen = len(said)
+    while carried.numbered:
+        batch = carried.numbered[:BATCH]
+        held = await workflow.execute_activity(
+            contracts.append,
+            Append(
+                store=store,
+                session=workflow.info().first_execution_run_id,
+                first=carried.acknowledged + 1,
+                prompt=reference(batch),
+                forgotten=[i for i in batch if is_forgotten(i)],
+            ),
+            summary=f"{len(batch)} messages to {store.agent}/{store.scope}",
+            **MEMORY,
+        )
+        done = min(held - carried.acknowledged, len(batch))
+        carried.acknowledged += done
+        del carried.numbered[:done]
+    return carried.acknowledged

@@ -1,0 +1,109 @@
+"""Connecting to Temporal the way its CLI does, and sending messages to sessions."""
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+from temporalio.client import Client, WorkflowHandle, WorkflowUpdateFailedError
+from temporalio.contrib.pydantic import pydantic_data_converter
+from temporalio.envconfig import ClientConfig, ClientConnectConfig
+from temporalio.exceptions import ApplicationError
+
+from agentmem.contracts import Answer
+from agentmem.errors import ConfigurationError, RollingOver
+
+DEFAULT_ADDRESS = "localhost:7233"
+
+PATIENCE = timedelta(seconds=10)
+"""How long to wait for a server, and for a session that is changing to a new run."""
+
+
+def connection() -> ClientConnectConfig:
+    """Return the connection that the `TEMPORAL_*` variables and the chosen profile name.
+
+    The same variables and the same file as the Temporal CLI's, so that Temporal Cloud, TLS and
+    API keys work alike; `localhost:7233` and the namespace `default` where nothing is set.
+
+    Raises:
+        ConfigurationError: The profile or its file cannot be read.
+    """
+    try:
+        found = ClientConfig.load_client_connect_config()
+    except (RuntimeError, OSError, ValueError) as error:
+        raise ConfigurationError(f"the TEMPORAL_* settings cannot be read: {error}") from error
+    return {"target_host": DEFAULT_ADDRESS, "namespace": "default", **found}
+
+
+async def connect(address: str | None = None) -> Client:
+    """Connect to Temporal by the standard `TEMPORAL_*` settings.
+
+    Args:
+        address: A server to connect to in place of the settings, like `localhost:7234`.
+
+    Returns:
+        A client with the pydantic data converter, which agentmem's workflows need.
+
+    Raises:
+        ConfigurationError: No server answers there, or the settings cannot be read.
+    """
+    config: ClientConnectConfig = (
+        {"target_host": address, "namespace": "default"} if address else connection()
+    )
+    try:
+        async with asyncio.timeout(PATIENCE.total_seconds()):
+            return await Client.connect(**config, data_converter=pydantic_data_converter)
+    except (RuntimeError, OSError, ValueError) as error:
+        raise ConfigurationError(
+            f"no Temporal server answers at {config.get('target_host')}: set TEMPORAL_ADDRESS, or "
+            f"start one with `python worker.py --dev` ({_reason(error)})"
+        ) from error
+
+
+async def ask(
+    session: WorkflowHandle[Any, Any], message: str, *, turn: str | None = None
+) -> Answer:
+    """Send a message to a session and return the turn's answer with its usage.
+
+    Args:
+        session: The handle of an `agent` workflow.
+        message: What the user says.
+        turn: The turn's id. Sending the same id again gives the same answer and asks no model,
+            so choose it where a caller may retry; one is made up otherwise.
+
+    Raises:
+        WorkflowUpdateFailedError: The turn failed, or the session did not take the message; the
+            cause is an ApplicationError whose type says which. The session goes on.
+    """
+    return await _update(session, "ask", message, turn, Answer)
+
+
+async def send(session: WorkflowHandle[Any, Any], message: str, *, turn: str | None = None) -> str:
+    """Send a message to a session and return the answer's text; see `ask`."""
+    return await _update(session, "send", message, turn, str)
+
+
+async def _update(
+    session: WorkflowHandle[Any, Any], name: str, message: str, turn: str | None, result: type[Any]
+) -> Any:
+    turn = turn or str(uuid4())
+    deadline = asyncio.get_running_loop().time() + PATIENCE.total_seconds()
+    while True:
+        try:
+            return await session.execute_update(  # pyright: ignore[reportUnknownMemberType]
+                name, message, id=turn, result_type=result
+            )
+        except WorkflowUpdateFailedError as error:
+            cause = error.cause
+            later = isinstance(cause, ApplicationError) and cause.type == RollingOver.__name__
+            if not later or asyncio.get_running_loop().time() > deadline:
+                raise
+        await asyncio.sleep(0.2)
+
+
+def _reason(error: BaseException) -> str:
+    text = str(error)
+    for known in ("Connection refused", "dns error", "timed out", "UnknownIssuer", "certificate"):
+        if known in text:
+            return known.lower()
+    return text.splitlines()[0][:200] if text else type(error).__name__

@@ -9,6 +9,7 @@ AgentMemError (a temporalio ApplicationError: raised in workflow code it fails t
 ├── ModelCallError                         a model call failed; says whether a retry can help
 │   └── ContextOverflow                    the model says that the prompt is too long for it
 ├── ToolError                              a tool failed, with a text that the model may read
+├── DreamFailed                            a dream ended without a commit; the store is unchanged
 ├── TurnFailed                             a turn ended without an answer; the session goes on
 ├── SessionBusy                            too many messages are waiting; send again later
 └── RollingOver                            the session is changing to a new run; send again now
@@ -61,6 +62,10 @@ class ContextOverflow(ModelCallError):
 
 class ToolError(AgentMemError):
     """A tool failed; raise it in a tool to choose the text that the model reads."""
+
+
+class DreamFailed(AgentMemError):
+    """A dream ended without a commit: the store is unchanged, its messages wait for the next."""
 
 
 class TurnFailed(AgentMemError):

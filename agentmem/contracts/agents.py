@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from pydantic import PositiveInt
 from temporalio import activity
 
 from agentmem.contracts.calls import ToolSpec, Usage
@@ -24,12 +25,12 @@ class DreamLimits(Wire):
     The numbers of tool calls are those of the architecture that agentmem implements.
     """
 
-    orient: int = 20
-    gather_signal: int = 10
-    consolidate: int = 30
-    prune: int = 20
-    keys: int = 100
-    failures: int = 3
+    orient: PositiveInt = 20
+    gather_signal: PositiveInt = 10
+    consolidate: PositiveInt = 30
+    prune: PositiveInt = 20
+    keys: PositiveInt = 100
+    failures: PositiveInt = 3
 
 
 class DreamSettings(Wire):

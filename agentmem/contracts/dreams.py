@@ -18,7 +18,8 @@ class DreamInput(Wire):
         provider: The provider's identity.
         model: The model of all four phases; the worker's default if empty.
         limits: Bounds.
-        rounds: Rounds so far in this chain of runs, at most five.
+        rounds: Rounds so far in this chain of runs, at most five; set by the dream itself.
+        before: The report of those rounds; set by the dream itself.
     """
 
     agent: str
@@ -27,14 +28,17 @@ class DreamInput(Wire):
     model: str = ""
     limits: DreamLimits = DreamLimits()
     rounds: int = 0
+    before: "DreamReport | None" = None
 
 
 class Begun(Wire):
     """How a dream begins.
 
     Attributes:
-        status: `ready`, `nothing_new` or `skipped`.
+        status: `ready`, `nothing_new`, `skipped`, or `delegated` when the workflow does not run
+            under its scope's id, which is the lock that lets one dream at a time in.
         reason: Why it was skipped, in words.
+        dream: The dream's id: the run that began it.
         store: The scope with its provider resolved.
         model: The model of its phases, resolved.
         facts: Facts in the scope.
@@ -43,8 +47,9 @@ class Begun(Wire):
         search_attributes: Which of our search attributes the server knows.
     """
 
-    status: Literal["ready", "nothing_new", "skipped"] = "ready"
+    status: Literal["ready", "nothing_new", "skipped", "delegated"] = "ready"
     reason: str = ""
+    dream: str = ""
     store: Store
     model: str = ""
     facts: int = 0
@@ -103,13 +108,14 @@ class DreamReport(Wire):
             delegated.
         summary: In words.
         reason: Why it was skipped.
-        dream: The dream's id, its run id.
+        dream: The dream's id, its run id; for `delegated` the workflow id of the scope's dream.
         keys_before: Facts in the scope before.
         keys_after: And after.
         changes: Changes by their status: accepted, flagged, held, rejected, conflict.
         applied: Lines like `update city: correction`, the first forty.
         held: Lines of what was held back or rejected, with the reason, the first twenty.
         conflicts: Keys that the live agent changed meanwhile.
+        notes: What else to know of how it went: a limit reached, code in place of a model's answer.
         usage: Of all its model calls.
         rounds: Rounds that this chain of runs has made.
     """
@@ -124,6 +130,7 @@ class DreamReport(Wire):
     applied: list[str] = []
     held: list[str] = []
     conflicts: list[str] = []
+    notes: list[str] = []
     usage: Usage = Usage(requests=0)
     rounds: int = 1
 

@@ -6,7 +6,7 @@ from pydantic import PositiveInt
 from temporalio import activity
 
 from agentmem.contracts.calls import ToolSpec, Usage
-from agentmem.values import JSONValue, Wire
+from agentmem.values import JSONObject, JSONValue, Wire
 
 
 class MemorySettings(Wire):
@@ -62,6 +62,8 @@ class Definition(Wire):
     max_concurrent_tools: int | None = None
     max_tokens: int = 4096
     reasoning_effort: str = ""
+    response_format: JSONObject | None = None
+    budget: int | None = None
     working_memory: MemorySettings = MemorySettings(max_tokens=50_000)
     long_term_memory: str = ""
     """The provider's identity; empty without long-term memory."""

@@ -65,6 +65,16 @@ class Usage(Wire):
             requests=self.requests + other.requests,
         )
 
+    def minus(self, other: "Usage") -> "Usage":
+        """Return what came on top of another."""
+        return Usage(
+            prompt=self.prompt - other.prompt,
+            completion=self.completion - other.completion,
+            cached=self.cached - other.cached,
+            cost=self.cost - other.cost,
+            requests=self.requests - other.requests,
+        )
+
 
 class ModelCall(Wire):
     """One request to a model.
@@ -133,6 +143,7 @@ class ToolSpec(Wire):
         retries: Attempts after the first; 0 unless the tool is declared idempotent.
         timeout: Of one attempt.
         recalled: Whether results show what memory already knows.
+        store: Where facts live, for the tools of long-term memory.
     """
 
     name: str
@@ -141,6 +152,7 @@ class ToolSpec(Wire):
     retries: int = 0
     timeout: timedelta = timedelta(minutes=5)
     recalled: bool = False
+    store: Store | None = None
 
 
 class ToolRun(Wire):

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from itertools import takewhile
 
 from temporalio import workflow
 
@@ -154,9 +155,8 @@ class WorkingMemory:
 
     def add(self, *, role: Role, **fields: object) -> Message:
         """Add a message that workflow code made."""
-        made = Message.model_validate(
-            {"id": self.reserve(), "role": role, "at": _now(), "turn": self.turn, **fields}
-        )
+        given = {"role": role, "at": _now(), "turn": self.turn, **fields}
+        made = Message.model_validate({"id": given.get("id") or self.reserve(), **given})
         self._unsent.append(made.id)
         self._keep(made)
         return made
@@ -167,20 +167,15 @@ class WorkingMemory:
         self._keep(stored)
         return stored
 
+    def turn_messages(self) -> list[Message]:
+        """Return the messages of the running turn, oldest first."""
+        recent = takewhile(lambda group: group[0].turn == self.turn, reversed(self._groups))
+        return [message for group in reversed(list(recent)) for message in group]
+
     def drop_turn(self) -> None:
         """Forget the messages of the running turn, as if it had not been asked."""
-        for message in self.messages():
-            if message.turn == self.turn:
-                self._forgotten.add(message.id)
-        self._groups = [group for group in self._groups if group[0].id not in self._forgotten]
-
-    def open_calls(self) -> list[str]:
-        """Return the ids of calls of the newest group that have no result yet."""
-        if not self._groups:
-            return []
-        head, *results = self._groups[-1]
-        answered = {result.call for result in results}
-        return [call.id for call in head.calls if call.id not in answered]
+        while self._groups and self._groups[-1][0].turn == self.turn:
+            self._forgotten.update(message.id for message in self._groups.pop())
 
     def prompt(self, system: str) -> Prompt:
         """Describe what a model call sees, by reference.

@@ -1,0 +1,160 @@
+"""`agent()`: an agent for workflow code of one's own."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from temporalio import workflow
+
+from agentmem import contracts
+from agentmem.approvals import Approvals, approvals
+from agentmem.contracts import Answer, Definition, Resolve, ToolSpec
+from agentmem.errors import ConfigurationError
+from agentmem.failures import describe
+from agentmem.hooks import Hook, run_hooks
+from agentmem.inputs import parse_text
+from agentmem.loop import Loop
+from agentmem.memory.long_term import LongTermMemory
+from agentmem.memory.working import WorkingMemory
+from agentmem.policies import MEMORY
+from agentmem.tools import tool_spec
+
+EFFORTS = ("low", "medium", "high")
+
+
+class Assistant:
+    """An agent ready to answer; `agent()` makes it.
+
+    Attributes:
+        definition: What it is, as the worker resolved it.
+        approvals: Its tool calls that wait for a person.
+    """
+
+    def __init__(
+        self,
+        definition: Definition,
+        *,
+        memory: WorkingMemory | None,
+        on_complete: Sequence[Hook] = (),
+        on_pause: Sequence[Hook] = (),
+    ) -> None:
+        self.definition = definition
+        self.approvals: Approvals = approvals()
+        self._memory = memory
+        self._on_complete = on_complete
+        self._on_pause = on_pause
+
+    async def __call__(self, instruction: str, *, context: str = "") -> str:
+        """Answer an instruction and run the `on_complete` hooks.
+
+        Args:
+            instruction: What to do, from the user.
+            context: What earlier work gave, put under the instruction.
+
+        Returns:
+            The answer's text.
+
+        Raises:
+            InvalidInput: The instruction is blank or too long.
+            TurnFailed: There is no answer; the message says why.
+        """
+        answer = await self.ask(instruction, context=context)
+        await run_hooks(self._on_complete, self.definition.name, answer.text)
+        return answer.text
+
+    async def ask(self, instruction: str, *, context: str = "") -> Answer:
+        """Answer an instruction, with its finish and usage; runs no `on_complete` hooks."""
+        text = parse_text([instruction], "the instruction")
+        if context:
+            text = f"{text}\n\nContext from previous work:\n\n{context}"
+        # Without a working memory each call is a conversation of its own.
+        memory = self._memory if self._memory is not None else WorkingMemory()
+        loop = Loop(
+            self.definition,
+            memory,
+            approvals=self.approvals,
+            on_pause=self._pause,
+        )
+        return await loop.turn(text)
+
+    async def _pause(self) -> None:
+        await run_hooks(self._on_pause, self.definition.name, None)
+
+
+async def agent(
+    system_prompt: str,
+    *,
+    model: str | None = None,
+    name: str | None = None,
+    tools: Sequence[Callable[..., Any] | ToolSpec | str] = (),
+    working_memory: WorkingMemory | None = None,
+    long_term_memory: LongTermMemory | None = None,
+    max_tool_calls: int = 10,
+    max_concurrent_tools: int | None = None,
+    max_tokens: int = 4096,
+    reasoning_effort: str | None = None,
+    budget: int | None = None,
+    on_complete: Sequence[Hook] = (),
+    on_pause: Sequence[Hook] = (),
+) -> Assistant:
+    """Make an agent, in workflow code.
+
+    Args:
+        system_prompt: Its instructions.
+        model: As litellm names it; the worker's default (`AGENTMEM_MODEL`) if None.
+        name: For people and hooks; the long-term memory's agent, else `agent`, if None.
+        tools: Functions marked `@tool` that the worker has, or their names.
+        working_memory: The conversation; without one each call is a conversation of its own.
+        long_term_memory: Adds its four tools and its hint to the system prompt.
+        max_tool_calls: Tool calls in a turn, never exceeded.
+        max_concurrent_tools: Tool calls at a time; None for no bound.
+        max_tokens: The most tokens of one reply.
+        reasoning_effort: low, medium or high; None for the model's default.
+        budget: The most tokens that all turns may take together.
+        on_complete: Run after each answer: `hook(agent_name, answer)`.
+        on_pause: Run when a turn waits for a person: `hook(agent_name, None)`.
+
+    Returns:
+        The agent: `await assistant("...")` gives its answer.
+
+    Raises:
+        ConfigurationError: An argument makes no sense, or the worker knows no such tool.
+    """
+    if max_tool_calls < 0:
+        raise ConfigurationError(f"max_tool_calls is {max_tool_calls}; use 0 or more")
+    if max_concurrent_tools is not None and max_concurrent_tools < 1:
+        raise ConfigurationError(f"max_concurrent_tools is {max_concurrent_tools}; use 1 or more")
+    if reasoning_effort is not None and reasoning_effort not in EFFORTS:
+        raise ConfigurationError(f"reasoning_effort is {reasoning_effort!r}; use low, medium, high")
+    specs = [entry for entry in tools if isinstance(entry, ToolSpec)]
+    names = [entry if isinstance(entry, str) else tool_spec(entry).name for entry in tools]
+    if long_term_memory is not None:
+        specs += long_term_memory.as_tools()
+        system_prompt = f"{system_prompt}\n\n{long_term_memory.system_prompt_hint()}"
+    names += [spec.name for spec in specs]
+    stores = {spec.name: spec.store for spec in reversed(specs)}
+    resolved = await _resolve(model or "", list(dict.fromkeys(names)))
+    definition = resolved.replace(
+        name=name or (long_term_memory.agent if long_term_memory else "agent"),
+        system_prompt=system_prompt,
+        tools=[spec.replace(store=stores.get(spec.name)) for spec in resolved.tools],
+        max_tool_calls=max_tool_calls,
+        max_concurrent_tools=max_concurrent_tools,
+        max_tokens=max_tokens,
+        reasoning_effort=reasoning_effort or "",
+        budget=budget,
+    )
+    return Assistant(
+        definition,
+        memory=working_memory,
+        on_complete=on_complete,
+        on_pause=on_pause,
+    )
+
+
+async def _resolve(model: str, tools: list[str]) -> Definition:
+    try:
+        return await workflow.execute_activity(
+            contracts.resolve, Resolve(model=model, tools=tools), **MEMORY
+        )
+    except Exception as error:
+        raise ConfigurationError(describe(error)) from error

@@ -1,0 +1,141 @@
+"""Running the tool calls of one reply: together or in order, each with one result."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+from temporalio import workflow
+from temporalio.exceptions import ActivityError, is_cancelled_exception
+
+from agentmem.approvals import Approval, Approvals
+from agentmem.contracts import Definition, ToolRun, ToolSpec
+from agentmem.facts import Evidence
+from agentmem.failures import describe
+from agentmem.memory.working import WorkingMemory
+from agentmem.messages import Message, Role, ToolCall
+from agentmem.policies import tool_options
+
+LIMIT_REACHED = (
+    "Not run: this turn may make {limit} tool calls and has made them. Answer now with what you "
+    "have."
+)
+INTERRUPTED = "Interrupted before it ended; it may have taken effect. It was not run again."
+
+
+class Batch:
+    """The calls of one assistant message.
+
+    Reads run together; a tool that writes runs alone, in order, after the calls before it. Results
+    are stored in call order, whatever order they came in.
+    """
+
+    def __init__(
+        self,
+        definition: Definition,
+        memory: WorkingMemory,
+        calls: Sequence[ToolCall],
+        *,
+        approvals: Approvals,
+        on_pause: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._specs = {spec.name: spec for spec in definition.tools}
+        self._memory = memory
+        self._calls = calls
+        self._approvals = approvals
+        self._on_pause = on_pause
+        self._results: dict[str, Message | str] = {}
+        self._ids = {call.id: memory.reserve() for call in calls}
+        self._slots = asyncio.Semaphore(definition.max_concurrent_tools or len(calls) or 1)
+
+    async def run(self, allowed: int, limit: int) -> None:
+        """Run the first `allowed` calls; the others get a result that says why they did not run.
+
+        The memory holds a result for every call afterwards, also when this is cancelled.
+        """
+        for call in self._calls[allowed:]:
+            self._results[call.id] = LIMIT_REACHED.format(limit=limit)
+        decisions = self._ask(self._calls[:allowed])
+        pause = asyncio.ensure_future(self._on_pause()) if decisions else None
+        try:
+            for segment in self._segments(self._calls[:allowed]):
+                async with asyncio.TaskGroup() as group:
+                    for call in segment:
+                        group.create_task(self._one(call, decisions.get(call.id)))
+            if pause is not None:
+                await pause
+        finally:
+            for decision in decisions.values():
+                decision.cancel()
+            for call in self._calls:
+                self._keep(call, self._results.get(call.id, INTERRUPTED))
+
+    def _segments(self, calls: Sequence[ToolCall]) -> list[list[ToolCall]]:
+        segments: list[list[ToolCall]] = [[]]
+        for call in calls:
+            spec = self._specs.get(call.name)
+            if spec is not None and spec.writes:
+                segments += [[call], []]
+            else:
+                segments[-1].append(call)
+        return [segment for segment in segments if segment]
+
+    def _ask(self, calls: Sequence[ToolCall]) -> dict[str, asyncio.Task[Approval]]:
+        """Ask for all approvals at once, so that a person sees them together."""
+        return {
+            call.id: asyncio.create_task(self._approvals.ask(call, self._memory.name))
+            for call in calls
+            if not call.problem and (spec := self._specs.get(call.name)) and spec.approval
+        }
+
+    async def _one(self, call: ToolCall, decision: asyncio.Task[Approval] | None) -> None:
+        spec = self._specs.get(call.name)
+        if call.problem:
+            self._results[call.id] = f"Not run: {call.problem}"
+        elif spec is None:
+            known = ", ".join(self._specs) or "none"
+            self._results[call.id] = f"Not run: there is no tool {call.name!r}. Tools: {known}."
+        elif decision is not None and not (answer := await decision).ok:
+            why = f": {answer.reason}" if answer.reason else "."
+            self._results[call.id] = f"Not run: a person did not approve it{why}"
+        else:
+            async with self._slots:
+                self._results[call.id] = await self._execute(call, spec)
+
+    async def _execute(self, call: ToolCall, spec: ToolSpec) -> Message | str:
+        run = ToolRun(
+            reply=self._ids[call.id],
+            call=call,
+            memory=self._memory.name,
+            turn=self._memory.turn,
+            store=spec.store,
+            evidence=self._evidence() if spec.name == "store_memory" else [],
+        )
+        try:
+            return await workflow.execute_activity(
+                spec.name, run, result_type=Message, **tool_options(spec)
+            )
+        except ActivityError as error:
+            if is_cancelled_exception(error):
+                return INTERRUPTED
+            return f"Error: {spec.name} failed: {describe(error)}. It may have taken effect."
+
+    def _evidence(self) -> list[Evidence]:
+        """Name the turn's user message: what the agent stores now rests on it."""
+        said = [m for m in self._memory.turn_messages() if m.role is Role.USER]
+        session = workflow.info().first_execution_run_id
+        return [
+            Evidence(session=session, memory=self._memory.name, message=m.id, said_at=m.at)
+            for m in said[-1:]
+        ]
+
+    def _keep(self, call: ToolCall, result: Message | str) -> None:
+        if isinstance(result, Message):
+            self._memory.store(result)
+            return
+        self._memory.add(
+            id=self._ids[call.id],
+            role=Role.TOOL_RESULT,
+            content=result,
+            call=call.id,
+            name=call.name,
+            failed=True,
+        )

@@ -1,0 +1,37 @@
+"""Hooks: what runs after an answer or when a turn waits for a person."""
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import timedelta
+from typing import Any, TypeAlias
+
+from temporalio import workflow
+
+from agentmem.failures import describe
+
+Hook: TypeAlias = Callable[[str, Any], Awaitable[None] | None]
+"""A sync or async callable `hook(agent_name, value)`; `value` is None on a pause."""
+
+HOOK_TIMEOUT = timedelta(seconds=30)
+"""How long one hook may take before it is given up with a warning."""
+
+
+async def run_hooks(hooks: Sequence[Hook], agent: str, value: Any) -> None:
+    """Run hooks in order; one that fails or takes too long is a warning, and the next still runs.
+
+    A hook is workflow code: what it does outside goes through activities.
+    """
+    for hook in hooks:
+        try:
+            outcome = hook(agent, value)
+            if inspect.isawaitable(outcome):
+                await asyncio.wait_for(outcome, HOOK_TIMEOUT.total_seconds())
+        except TimeoutError:
+            workflow.logger.warning("hook %s took over %s", _name(hook), HOOK_TIMEOUT)
+        except Exception as error:
+            workflow.logger.warning("hook %s failed: %s", _name(hook), describe(error))
+
+
+def _name(hook: Hook) -> str:
+    return getattr(hook, "__qualname__", type(hook).__name__)

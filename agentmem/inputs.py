@@ -1,0 +1,83 @@
+"""Reading what people send to workflows: in code, never by the decoder.
+
+A model as the annotation of an entry point leaves the workflow running with failing tasks when the
+input is missing, wrong or has an unknown field. So entry points take `*args` and read them here.
+"""
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+from pydantic_core import from_json, to_json
+
+from agentmem.errors import InvalidInput
+from agentmem.values import Wire, encoded_size
+
+Model = TypeVar("Model", bound=Wire)
+
+MESSAGE_BYTES = 1024 * 1024
+"""The longest user message, in encoded bytes: half of what Temporal takes in one payload."""
+
+
+def parse_input(model: type[Model], args: Sequence[Any], what: str) -> Model:
+    """Read the one argument of an entry point into a model.
+
+    Args:
+        model: What it should be.
+        args: What came.
+        what: What it is, for messages: `the input of agent`.
+
+    Raises:
+        InvalidInput: It is missing, surplus, no object, has an unknown or a missing field or one
+            of a wrong type; the message names the field and lists what exists.
+    """
+    known = ", ".join(model.model_fields)
+    if not args or args[0] is None:
+        raise InvalidInput(f"{what} is missing; give a JSON object with the fields {known}")
+    _refuse_surplus(args, what)
+    if isinstance(args[0], model):
+        return args[0]
+    data = args[0]
+    if not isinstance(data, dict):
+        raise InvalidInput(f"{what} must be a JSON object with the fields {known}")
+    unknown = sorted(str(name) for name in data if name not in model.model_fields)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    if unknown:
+        raise InvalidInput(f"{what} has an unknown field {unknown[0]!r}; the fields are {known}")
+    try:
+        return model.model_validate_json(to_json(data), strict=True)
+    except ValidationError as error:
+        raise InvalidInput(f"{what}: {_first(error)}; the fields are {known}") from error
+
+
+def parse_text(args: Sequence[Any], what: str) -> str:
+    """Read a user's message.
+
+    Raises:
+        InvalidInput: It is missing, surplus, no text, blank, or over 1 MiB.
+    """
+    if not args:
+        raise InvalidInput(f"{what} is missing; give the message as a JSON string")
+    _refuse_surplus(args, what)
+    text = args[0]
+    if not isinstance(text, str):
+        raise InvalidInput(f"{what} must be a JSON string, got {from_json(to_json(text))!r:.100}")
+    if not text.strip():
+        raise InvalidInput(f"{what} is blank; write something")
+    size = encoded_size(text)
+    if size > MESSAGE_BYTES:
+        raise InvalidInput(
+            f"{what} takes {size} bytes encoded, the limit is {MESSAGE_BYTES}; send less, or put "
+            "the document where a tool can read it"
+        )
+    return text
+
+
+def _refuse_surplus(args: Sequence[Any], what: str) -> None:
+    if len(args) > 1:
+        raise InvalidInput(f"{what} is one argument, {len(args)} came")
+
+
+def _first(error: ValidationError) -> str:
+    problem = error.errors(include_url=False)[0]
+    field = ".".join(map(str, problem["loc"])) or "input"
+    return f"field {field!r}: {problem['msg'][0].lower()}{problem['msg'][1:]}"

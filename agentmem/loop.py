@@ -1,0 +1,146 @@
+"""The agent loop: one user message, model calls and tool calls, until there is an answer."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from temporalio import workflow
+
+from agentmem import contracts
+from agentmem.approvals import Approvals
+from agentmem.batch import Batch
+from agentmem.contracts import Answer, Definition, ModelCall, ModelReply, Usage
+from agentmem.errors import TurnFailed
+from agentmem.failures import describe
+from agentmem.memory.working import WorkingMemory
+from agentmem.messages import Message
+from agentmem.policies import MODEL, TURN_DEADLINE
+from agentmem.values import JSONObject
+
+
+class Loop:
+    """Runs the turns of one agent on one working memory."""
+
+    def __init__(
+        self,
+        definition: Definition,
+        memory: WorkingMemory,
+        *,
+        approvals: Approvals,
+        on_pause: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._definition = definition
+        self._memory = memory
+        self._approvals = approvals
+        self._on_pause = on_pause
+        self.usage = Usage(requests=0)
+
+    async def turn(self, content: str | list[JSONObject]) -> Answer:
+        """Answer a user's message.
+
+        Whatever happens, the conversation is valid afterwards: a turn that failed before any tool
+        ran is forgotten, else each of its calls has a result.
+
+        Raises:
+            TurnFailed: There is no answer; the message says why.
+            asyncio.CancelledError: The turn was cancelled.
+        """
+        self._memory.begin_turn(content)
+        before = self.usage
+        try:
+            reply = await self._answer()
+        except asyncio.CancelledError:
+            self._close()
+            raise
+        except Exception as error:
+            self._close()
+            if isinstance(error, TurnFailed):
+                raise
+            workflow.logger.warning("turn %d failed: %s", self._memory.turn, describe(error))
+            raise TurnFailed(describe(error)) from error
+        return Answer(
+            turn=self._memory.turn,
+            text=reply.message.text,
+            finish=reply.finish,
+            usage=self.usage.minus(before),
+        )
+
+    def _close(self) -> None:
+        if not any(message.calls for message in self._memory.turn_messages()):
+            self._memory.drop_turn()
+
+    async def _answer(self) -> ModelReply:
+        """Call the model, run what it asks for, and again, until it answers."""
+        limit = self._definition.max_tool_calls
+        deadline = workflow.now() + TURN_DEADLINE
+        made = 0
+        step = 0
+        while True:
+            step += 1
+            if workflow.now() > deadline:
+                raise TurnFailed(f"the turn took over {TURN_DEADLINE}; send it again in parts")
+            reply = await self._ask(step, may_call=made < limit)
+            calls = reply.message.calls
+            if not calls:
+                return reply
+            if step > limit + 2:  # every call was broken or over the limit
+                raise TurnFailed(f"the model kept calling tools past its limit of {limit}")
+            batch = Batch(
+                self._definition,
+                self._memory,
+                calls,
+                approvals=self._approvals,
+                on_pause=self._on_pause,
+            )
+            await batch.run(max(0, limit - made), limit)
+            made += len(calls)
+
+    async def _ask(self, step: int, *, may_call: bool) -> ModelReply:
+        """Ask the model; an empty answer is asked for once more."""
+        reply = await self._request(step, may_call=may_call)
+        if _is_empty(reply):
+            reply = await self._request(step, may_call=may_call)
+        # No provider takes an empty message: such a turn ends without one in the conversation.
+        if not _is_empty(reply):
+            self._memory.store(reply.message)
+        return reply
+
+    async def _request(self, step: int, *, may_call: bool) -> ModelReply:
+        self._check_budget()
+        reply = await workflow.execute_activity(
+            contracts.model, self._call(step, may_call=may_call), **MODEL
+        )
+        self.usage = self.usage.plus(reply.usage)
+        return reply if may_call else _without_calls(reply)
+
+    def _call(self, step: int, *, may_call: bool) -> ModelCall:
+        agent = self._definition
+        return ModelCall(
+            prompt=self._memory.prompt(self._memory.system_prompt(agent.system_prompt)),
+            reply=self._memory.reserve(),
+            turn=self._memory.turn,
+            step=step,
+            model=agent.model,
+            tools=[spec.name for spec in agent.tools],
+            tool_choice="auto" if may_call else "none",
+            max_tokens=agent.max_tokens,
+            reasoning_effort=agent.reasoning_effort,
+            response_format=agent.response_format,
+        )
+
+    def _check_budget(self) -> None:
+        budget = self._definition.budget
+        spent = self.usage.prompt + self.usage.completion
+        if budget is not None and spent >= budget:
+            raise TurnFailed(f"the budget of {budget} tokens is used up ({spent} spent)")
+
+
+def _is_empty(reply: ModelReply) -> bool:
+    return not reply.message.calls and not reply.message.text.strip()
+
+
+def _without_calls(reply: ModelReply) -> ModelReply:
+    """Take away calls that were not allowed any more, keeping the text."""
+    if not reply.message.calls:
+        return reply
+    message: Message = reply.message.replace(calls=[])
+    return reply.replace(message=message, finish="tool_limit")

@@ -1,0 +1,139 @@
+"""The tables of the agents' file, field by field, and the definitions that they stand for."""
+
+from collections.abc import Collection, Mapping
+from typing import Annotated
+
+from pydantic import ConfigDict, Field
+
+from agentmem.contracts import (
+    Definition,
+    DreamLimits,
+    DreamSettings,
+    MemorySettings,
+    ToolSpec,
+)
+from agentmem.errors import ConfigurationError
+from agentmem.memory.references import in_memory, named, postgresql, sqlite
+from agentmem.values import Wire
+
+_STRICT = ConfigDict(extra="forbid", strict=True)
+
+PROVIDER_KINDS = ("default", "in_memory", "sqlite", "postgresql", "named")
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
+
+
+class WorkingMemoryTable(MemorySettings):
+    """`[agents.NAME.working_memory]`: the five settings of a working memory."""
+
+    model_config = _STRICT
+    window: int | None = Field(default=None, ge=1)
+    max_tokens: int | None = Field(default=50_000, ge=1)
+    compact_threshold: float = Field(default=0.70, gt=0, le=1)
+    compact_preserve: int = Field(default=4, ge=0)
+
+
+class LongTermMemoryTable(Wire):
+    """`[agents.NAME.long_term_memory]`: where the agent's facts live."""
+
+    model_config = _STRICT
+    provider: str = "default"
+
+
+class DreamLimitsTable(DreamLimits):
+    """`[agents.NAME.dream.limits]`: tool calls a phase, facts and failures a scope."""
+
+    model_config = _STRICT
+
+
+class DreamTable(DreamSettings):
+    """`[agents.NAME.dream]`: when and how the agent's sessions dream."""
+
+    model_config = _STRICT
+    idle_minutes: float = Field(default=10, gt=0)
+    workflow: str = Field(default="agent_dream", min_length=1)
+    limits: DreamLimitsTable = (  # pyright: ignore[reportIncompatibleVariableOverride] # frozen
+        DreamLimitsTable()
+    )
+
+
+class AgentTable(Wire):
+    """`[agents.NAME]`."""
+
+    model_config = _STRICT
+    system_prompt: str = ""
+    model: str = ""
+    tools: list[str] = []
+    max_tool_calls: int = Field(default=10, ge=0)
+    max_concurrent_tools: int | None = Field(default=None, ge=1)
+    max_tokens: int = Field(default=4096, ge=1)
+    reasoning_effort: str = ""
+    working_memory: WorkingMemoryTable = WorkingMemoryTable()
+    long_term_memory: LongTermMemoryTable | None = None
+    dream: DreamTable | None = None
+
+    def definition(
+        self, name: str, tools: Mapping[str, ToolSpec], providers: Collection[str]
+    ) -> Definition:
+        """Return the agent that this table defines; an empty model is the worker's default."""
+        memory, dream = self.long_term_memory, self.dream
+        return Definition(
+            name=name,
+            system_prompt=self.system_prompt,
+            model=self.model,
+            tools=[tools[tool] for tool in dict.fromkeys(self.tools)],
+            max_tool_calls=self.max_tool_calls,
+            max_concurrent_tools=self.max_concurrent_tools,
+            max_tokens=self.max_tokens,
+            reasoning_effort=self.reasoning_effort,
+            working_memory=MemorySettings(**dict(self.working_memory)),
+            long_term_memory=identify(memory.provider, providers) if memory else "",
+            dream=DreamSettings.model_validate(dream.model_dump()) if dream else None,
+        )
+
+
+class AgentsTable(Wire):
+    """The whole file."""
+
+    model_config = _STRICT
+    agents: dict[Name, AgentTable] = {}
+
+
+def fields_at(path: tuple[str, ...]) -> list[str]:
+    """Return the fields of the table that a path's last key stands in."""
+    tables: dict[str, type[Wire]] = {
+        "working_memory": WorkingMemoryTable,
+        "long_term_memory": LongTermMemoryTable,
+        "dream": DreamTable,
+        "limits": DreamLimitsTable,
+    }
+    if len(path) == 1:
+        return list(AgentsTable.model_fields)
+    return list((AgentTable if len(path) == 3 else tables[path[-2]]).model_fields)
+
+
+def identify(provider: str, registered: Collection[str]) -> str:
+    """Return the identity of a provider as the agents' file writes it.
+
+    Args:
+        provider: `default`, `in_memory`, `sqlite:PATH`, `postgresql`, or a registered name.
+        registered: The names under which `@provider` registered stores on this worker.
+
+    Raises:
+        ConfigurationError: There is no such provider; the message lists those there are.
+    """
+    kind, _, rest = provider.partition(":")
+    if provider == "default":
+        return "default"
+    if provider in registered or (kind == "named" and rest in registered):
+        return named(rest or provider).identity
+    if kind == "in_memory":
+        return in_memory(rest or "default").identity
+    if kind == "sqlite":
+        return sqlite(rest).identity
+    if kind == "postgresql":
+        return postgresql(rest or None).identity
+    known = ["default", "in_memory", "sqlite:PATH", "postgresql", "postgresql:env:NAME"]
+    raise ConfigurationError(
+        f"no provider {provider!r}; there are {', '.join([*known, *sorted(registered)])}"
+    )

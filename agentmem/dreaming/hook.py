@@ -1,0 +1,177 @@
+"""Starting dreams from workflow code: the hook, and the protocol that loses no message.
+
+A dream is a child workflow that outlives its parent. Its id names provider, agent and scope, which
+makes the id a lock: one dream a scope at a time. Whoever finds one running tells it that there is
+more, and it goes round again.
+"""
+
+import hashlib
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+from urllib.parse import quote
+
+from temporalio import workflow as temporal
+from temporalio.common import Priority
+from temporalio.exceptions import ApplicationError, WorkflowAlreadyStartedError
+
+from agentmem import contracts
+from agentmem.contracts import Definition, DreamInput, DreamLimits, Resolve, Store
+from agentmem.errors import DreamFailed
+from agentmem.policies import DREAM_RUN_TIMEOUT, MEMORY, TASK_TIMEOUT
+from agentmem.values import clip
+
+Hook = Callable[[str, Any], Awaitable[None]]
+"""Called with the agent's name and the answer, None on a pause."""
+
+ID_BYTES = 200
+"""The longest plain id; an id of over 1,000 bytes would hang the parent."""
+
+_ATTEMPTS = 5
+# A dream is never in a hurry: 1 is the highest priority, 3 the default.
+_BACKGROUND = Priority(priority_key=5)
+# The server refuses a summary of over 400 bytes, and the parent would hang on that.
+_NAME_BYTES = 100
+
+
+class HasTranscript(Protocol):
+    """What a hook needs of a working memory."""
+
+    async def append_transcript(self, store: Store) -> int:
+        """Carry what is new over to a scope's transcript."""
+        ...
+
+
+class HasStore(Protocol):
+    """What a hook needs of a long-term memory."""
+
+    @property
+    def store(self) -> Store:
+        """The provider's identity, the agent and the scope."""
+        ...
+
+
+def dream(
+    *,
+    working_memory: HasTranscript,
+    long_term_memory: HasStore,
+    model: str | None = None,
+    workflow: str = "agent_dream",
+    limits: DreamLimits | None = None,
+    task_queue: str | None = None,
+) -> Hook:
+    """Return a hook, for `on_complete` and `on_pause`, that starts a dream and does not wait for it.
+
+    The hook carries what was said since the last time over to the scope's transcript and starts
+    the dream, or tells the running one that there is more. What goes wrong is one warning in the
+    workflow's log, never the agent's failure. Making the hook does no I/O.
+
+    Args:
+        working_memory: The conversation to learn from.
+        long_term_memory: The facts to work on: their agent and scope, not the task's.
+        model: The model of the dream's phases; the worker's default if None.
+        workflow: The dream's workflow type. One of your own takes a `DreamInput`.
+        limits: Tool calls a phase, facts a scope, failures before dreams are skipped.
+        task_queue: Where the dream runs; the workflow's own task queue if None.
+    """
+
+    async def start(agent_name: str, value: Any) -> None:
+        try:
+            store = await _resolved(long_term_memory.store)
+            await working_memory.append_transcript(store)
+            request = DreamInput(
+                agent=store.agent,
+                scope=store.scope,
+                provider=store.provider,
+                model=model or "",
+                limits=limits or DreamLimits(),
+            )
+            await start_dream(request, workflow=workflow, task_queue=task_queue)
+        except Exception as error:
+            temporal.logger.warning("%s: no dream was started: %s", agent_name, _reason(error))
+
+    return start
+
+
+async def start_dream(
+    request: DreamInput, *, workflow: str = "agent_dream", task_queue: str | None = None
+) -> str:
+    """Start the scope's dream, or tell the running one that there is more; waits for neither.
+
+    Args:
+        request: The scope, its provider resolved.
+        workflow: The dream's workflow type.
+        task_queue: Where it runs; the workflow's own task queue if None.
+
+    Returns:
+        The dream's workflow id.
+
+    Raises:
+        DreamFailed: A dream was there at each start and gone at each signal, five times over.
+        temporalio.exceptions.FailureError: The server refused.
+    """
+    name = dream_id(Store(provider=request.provider, agent=request.agent, scope=request.scope))
+    for _ in range(_ATTEMPTS):
+        # Awaited: a parent that closes before the start is acknowledged loses its child. No search
+        # attributes here: one that the server does not know would hang the parent.
+        try:
+            await temporal.start_child_workflow(
+                workflow,
+                request,
+                id=name,
+                task_queue=task_queue or temporal.info().task_queue,
+                run_timeout=DREAM_RUN_TIMEOUT,
+                task_timeout=TASK_TIMEOUT,
+                parent_close_policy=temporal.ParentClosePolicy.ABANDON,
+                cancellation_type=temporal.ChildWorkflowCancellationType.ABANDON,
+                static_summary=_summary(request),
+                priority=_BACKGROUND,
+            )
+        except WorkflowAlreadyStartedError:
+            if await _told(name):
+                return name
+        else:
+            return name
+    raise DreamFailed(f"{name} could be neither started nor told that there is more")
+
+
+def dream_id(store: Store) -> str:
+    """Return the workflow id of a scope's dreams: `dream/<provider>/<agent>/<scope>`, quoted.
+
+    Over 200 bytes it is the first 40 characters and a digest of the whole.
+    """
+    parts = (store.provider, store.agent, store.scope)
+    name = "/".join(["dream", *(quote(part, safe="") for part in parts)])
+    if len(name) <= ID_BYTES:
+        return name
+    return f"{name[:40]}-{hashlib.sha256(name.encode()).hexdigest()}"
+
+
+async def _told(name: str) -> bool:
+    """Signal a dream; False if it has closed meanwhile."""
+    try:
+        await temporal.get_external_workflow_handle(name).signal("more")
+    except ApplicationError as error:
+        if error.type == "ExternalWorkflowExecutionNotFound":
+            return False
+        raise
+    return True
+
+
+async def _resolved(store: Store) -> Store:
+    # The worker knows what its default is; the dream's id must name it.
+    if store.provider != "default":
+        return store
+    found: Definition = await temporal.execute_activity(
+        contracts.resolve, Resolve(provider=store.provider), **MEMORY
+    )
+    return store.replace(provider=found.long_term_memory)
+
+
+def _summary(request: DreamInput) -> str:
+    return f"Dream of {clip(request.agent, _NAME_BYTES)}, {clip(request.scope, _NAME_BYTES)}"
+
+
+def _reason(error: BaseException) -> str:
+    while error.__cause__ is not None:  # the server's wrapping says only that something failed
+        error = error.__cause__
+    return str(error)

@@ -1,0 +1,112 @@
+"""A function's signature as the JSON schema that a model sees and as a check on what it sends.
+
+Built on the worker only: workflow code names a tool, and never needs its types.
+"""
+
+import inspect
+import typing
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic.errors import PydanticUserError
+from pydantic.json_schema import GenerateJsonSchema
+
+from agentmem import docstrings
+from agentmem.errors import ConfigurationError, ToolError
+from agentmem.json_schemas import plain_schema
+from agentmem.values import JSONObject, dump_json
+
+
+class _Quiet(GenerateJsonSchema):
+    # A default that JSON cannot show is left out of the schema; it still applies.
+    ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}
+
+
+class Signature:
+    """How a tool may be called.
+
+    Arguments are checked by pydantic's lax rules for JSON: `"3"` is taken for an int, `5` for
+    text, an ISO text for a date. Fields that the function does not have are ignored. A default
+    applies where a field is missing, and where it is null but null is not allowed.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        """Read a function's signature.
+
+        Args:
+            function: Any function whose parameters have names.
+
+        Raises:
+            ConfigurationError: A parameter's type has no JSON schema, or cannot be found.
+        """
+        self.names = list(inspect.signature(function).parameters)
+        try:
+            self._model = _arguments_model(function)
+            schema = self._model.model_json_schema(schema_generator=_Quiet)
+        except (PydanticUserError, NameError, TypeError) as error:
+            raise ConfigurationError(
+                f"the tool {function.__name__!r} cannot be offered to a model: {error}. Give its "
+                "parameters types that JSON can carry, defined at module level"
+            ) from error
+        self.schema: JSONObject = plain_schema(schema)
+
+    def bind(self, arguments: JSONObject) -> dict[str, Any]:
+        """Return the keyword arguments to call the function with.
+
+        Raises:
+            ToolError: They do not fit; the text names each field and what is wrong with it.
+        """
+        try:
+            return self._validated(arguments)
+        except ValidationError as error:
+            rest = self._without_nulls(arguments, error)
+            if len(rest) < len(arguments):
+                return self.bind(rest)
+            raise ToolError(self._problems(error, arguments)) from error
+        except ValueError as error:
+            raise ToolError(f"The tool was not run: its arguments are not JSON: {error}") from error
+
+    def _validated(self, arguments: JSONObject) -> dict[str, Any]:
+        values = self._model.model_validate_json(dump_json(arguments))
+        return {name: getattr(values, f"p{n}") for n, name in enumerate(self.names)}
+
+    def _without_nulls(self, arguments: JSONObject, error: ValidationError) -> JSONObject:
+        wrong = {problem["loc"][0] for problem in error.errors() if problem["loc"]}
+        optional = wrong - set(self.schema.get("required", []))
+        return {k: v for k, v in arguments.items() if v is not None or k not in optional}
+
+    def _problems(self, error: ValidationError, arguments: JSONObject) -> str:
+        problems = [
+            f"{'.'.join(map(str, problem['loc']))}: {_reason(problem['type'], problem['msg'])}"
+            for problem in error.errors(include_url=False, include_input=False)
+        ]
+        problems += [f"{name}: no such parameter" for name in arguments if name not in self.names]
+        required = self.schema.get("required", [])
+        known = [f"{name} (required)" if name in required else name for name in self.names]
+        return (
+            f"The tool was not run, its arguments are wrong. {'; '.join(problems)}. "
+            f"Its parameters: {', '.join(known)}."
+        )
+
+
+def _reason(kind: str, message: str) -> str:
+    return "missing" if kind == "missing" else message[:1].lower() + message[1:]
+
+
+def _arguments_model(function: Callable[..., Any]) -> type[BaseModel]:
+    # Fields are numbered and the names are aliases: a parameter may be called `schema` or `_id`.
+    texts = docstrings.parameters(function)
+    hints = typing.get_type_hints(function, include_extras=True)
+    fields: dict[str, Any] = {}
+    for n, (name, parameter) in enumerate(inspect.signature(function).parameters.items()):
+        hint, own = hints.get(name, Any), Field(alias=name, description=texts.get(name))
+        if typing.get_origin(hint) is Annotated:  # what the user says there comes last and wins
+            hint, *theirs = typing.get_args(hint)
+            kind = Annotated[hint, own, *theirs]
+        else:
+            kind = Annotated[hint, own]
+        required = parameter.default is inspect.Parameter.empty
+        fields[f"p{n}"] = (kind, ... if required else parameter.default)
+    config = ConfigDict(coerce_numbers_to_str=True)
+    return create_model(function.__name__, __config__=config, **fields)

@@ -1,0 +1,108 @@
+"""The tools of a worker: what models are told of them, and what runs when they are called."""
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, cast
+
+from agentmem import docstrings
+from agentmem.contracts.calls import ToolSpec
+from agentmem.errors import ConfigurationError
+from agentmem.memory.tools import MEMORY_TOOLS
+from agentmem.tool_signature import Signature
+from agentmem.tools import tool_spec
+from agentmem.values import JSONObject
+
+
+def tool_schema(obj: object) -> JSONObject:
+    """Return how a `@tool` function is offered to a model, in OpenAI's function form.
+
+    Raises:
+        ConfigurationError: It is no `@tool` function, or a parameter's type has no JSON schema.
+    """
+    return Tool(cast("Callable[..., Any]", obj)).schema
+
+
+class Tool:
+    """A tool on the worker: its function, what it is called with, how models see it.
+
+    Attributes:
+        function: The function.
+        spec: What workflow code knows of it.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.spec = tool_spec(function)
+        self.function = function
+
+    @functools.cached_property
+    def signature(self) -> Signature:
+        """Its parameters; raises `ConfigurationError` for a type without a JSON schema."""
+        return Signature(self.function)
+
+    @property
+    def schema(self) -> JSONObject:
+        """The tool in OpenAI's function form."""
+        text = docstrings.summary(self.function)
+        function: JSONObject = {
+            "name": self.spec.name,
+            **({"description": text} if text else {}),
+            "parameters": self.signature.schema,
+        }
+        return {"type": "function", "function": function}
+
+
+class ToolBox:
+    """The tools of a worker by name: the user's and the four of long-term memory.
+
+    Attributes:
+        tools: The user's tools, in order of their names.
+    """
+
+    def __init__(self, functions: Iterable[Callable[..., Any]] = ()) -> None:
+        """Register tools, and build their schemas: a wrong one shows when the worker starts.
+
+        Args:
+            functions: `@tool` functions; the same one may come twice.
+
+        Raises:
+            ConfigurationError: Two functions have one name, or one cannot be offered to a model.
+        """
+        found: dict[str, Tool] = {}
+        for function in functions:
+            made = Tool(function)
+            other = found.setdefault(made.spec.name, made)
+            if other.function is not function:
+                raise ConfigurationError(
+                    f"two tools are named {made.spec.name!r}: in {other.function.__module__} and "
+                    f"in {function.__module__}; give one another name: @tool(name=...)"
+                )
+        self.tools = tuple(found[name] for name in sorted(found))
+        self._specs = {t.spec.name: t.spec for t in self.tools}
+        self._schemas = {t.spec.name: t.schema for t in self.tools}
+        for spec, schema in MEMORY_TOOLS.values():
+            self._specs[spec.name], self._schemas[spec.name] = spec, schema
+
+    def specs(self, names: Sequence[str]) -> list[ToolSpec]:
+        """Return what workflow code must know of these tools, in this order.
+
+        Raises:
+            ConfigurationError: A name is unknown; the message lists those that exist.
+        """
+        return [self._specs[name] for name in self._known(names)]
+
+    def schemas(self, names: Sequence[str]) -> list[JSONObject]:
+        """Return a request's `tools`: the same names give the same bytes on every worker.
+
+        Raises:
+            ConfigurationError: A name is unknown; the message lists those that exist.
+        """
+        return [self._schemas[name] for name in self._known(names)]
+
+    def _known(self, names: Sequence[str]) -> list[str]:
+        unknown = [name for name in names if name not in self._specs]
+        if unknown:
+            raise ConfigurationError(
+                f"no tool is named {', '.join(map(repr, unknown))}; this worker has "
+                f"{', '.join(sorted(self._specs))}. Tools come from the module of AGENTMEM_APP"
+            )
+        return list(dict.fromkeys(names))

@@ -1,0 +1,120 @@
+"""Tools: functions that a model may call, each run as a Temporal activity under its own name."""
+
+import inspect
+import re
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, TypeVar, overload
+
+from agentmem.contracts.calls import ToolSpec
+from agentmem.errors import ConfigurationError
+from agentmem.memory.tools import MEMORY_TOOLS
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+TOOL_MARK = "__agentmem_tool__"
+"""The attribute by which a worker finds the tools of a module; it holds the `ToolSpec`."""
+
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_TIMEOUT = timedelta(minutes=5)
+
+
+@overload
+def tool(function: F, /) -> F: ...
+
+
+@overload
+def tool(
+    *,
+    name: str | None = None,
+    approval: bool = False,
+    writes: bool = False,
+    retries: int = 0,
+    timeout: timedelta = _TIMEOUT,
+    recalled: bool = False,
+) -> Callable[[F], F]: ...
+
+
+def tool(
+    function: F | None = None,
+    /,
+    *,
+    name: str | None = None,
+    approval: bool = False,
+    writes: bool = False,
+    retries: int = 0,
+    timeout: timedelta = _TIMEOUT,
+    recalled: bool = False,
+) -> F | Callable[[F], F]:
+    """Mark a function as a tool; it stays what it is and can still be called.
+
+    A worker that loads the function's module (`AGENTMEM_APP`) runs it as an activity. What a
+    model sees comes from the signature, the docstring's first paragraph and its `Args:` section.
+    A sync function runs in a thread, and cannot be stopped when a turn is cancelled.
+
+    Args:
+        function: The function, sync or async, with a name and a type for each parameter.
+        name: Its name for models and in the Temporal UI, the function's own by default.
+        approval: Whether a person must agree to each call.
+        writes: Whether calls of a batch run alone and in order, not together.
+        retries: Attempts after the first. Only for what may safely happen twice: by default an
+            error goes to the model at once, as a `ToolError` always does.
+        timeout: Of one attempt.
+        recalled: Whether its results show what memory knows already, so that no dream learns
+            them again.
+
+    Raises:
+        ConfigurationError: The name is not 1 to 64 letters, digits, `_` or `-`, or is one of
+            agentmem's own; a parameter has no name; a number is out of range.
+    """
+
+    def mark(function: F) -> F:
+        spec = ToolSpec(
+            name=name or getattr(function, "__name__", ""),
+            approval=approval,
+            writes=writes,
+            retries=retries,
+            timeout=timeout,
+            recalled=recalled,
+        )
+        _check(spec, function)
+        setattr(function, TOOL_MARK, spec)
+        return function
+
+    return mark if function is None else mark(function)
+
+
+def tool_spec(obj: object) -> ToolSpec:
+    """Return what workflow code must know of a tool: of a `@tool` function, or a spec itself.
+
+    Raises:
+        ConfigurationError: It is neither.
+    """
+    spec = obj if isinstance(obj, ToolSpec) else getattr(obj, TOOL_MARK, None)
+    if not isinstance(spec, ToolSpec):
+        shown = getattr(obj, "__name__", repr(obj))
+        raise ConfigurationError(f"{shown} is not a tool: decorate the function with @tool")
+    return spec
+
+
+def _check(spec: ToolSpec, function: Callable[..., Any]) -> None:
+    where = f"@tool on {getattr(function, '__qualname__', repr(function))}"
+    generator = inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
+    if not inspect.isfunction(function) or generator:
+        raise ConfigurationError(f"{where}: a tool is a function, sync or async, no generator")
+    if not _NAME.fullmatch(spec.name):
+        raise ConfigurationError(
+            f"{where}: the name {spec.name!r} must be 1 to 64 letters, digits, '_' or '-'"
+        )
+    if spec.name in MEMORY_TOOLS:
+        raise ConfigurationError(f"{where}: the name {spec.name!r} is one of agentmem's own tools")
+    if spec.retries < 0 or spec.timeout <= timedelta(0):
+        raise ConfigurationError(f"{where}: retries must be 0 or more, and timeout above zero")
+    unnamed = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
+    unnamed.add(inspect.Parameter.POSITIONAL_ONLY)
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind in unnamed:
+            raise ConfigurationError(
+                f"{where}: {parameter} has no name that a model could use; write each parameter "
+                "out, without *, ** and /"
+            )

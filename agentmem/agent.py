@@ -7,7 +7,7 @@ from temporalio import workflow
 
 from agentmem import contracts
 from agentmem.approvals import Approvals, approvals
-from agentmem.contracts import Answer, Definition, Resolve, ToolSpec
+from agentmem.contracts import Answer, Definition, Resolve, ToolSpec, Usage
 from agentmem.errors import ConfigurationError
 from agentmem.failures import describe
 from agentmem.hooks import Hook, run_hooks
@@ -27,6 +27,7 @@ class Assistant:
     Attributes:
         definition: What it is, as the worker resolved it.
         approvals: Its tool calls that wait for a person.
+        usage: Of all its model calls so far.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class Assistant:
     ) -> None:
         self.definition = definition
         self.approvals: Approvals = approvals()
+        self.usage = Usage(requests=0)
         self._memory = memory
         self._on_complete = on_complete
         self._on_pause = on_pause
@@ -73,8 +75,12 @@ class Assistant:
             memory,
             approvals=self.approvals,
             on_pause=self._pause,
+            spent=self.usage,
         )
-        return await loop.turn(text)
+        try:
+            return await loop.turn(text)
+        finally:
+            self.usage = loop.usage
 
     async def _pause(self) -> None:
         await run_hooks(self._on_pause, self.definition.name, None)
@@ -125,30 +131,36 @@ async def agent(
         raise ConfigurationError(f"max_concurrent_tools is {max_concurrent_tools}; use 1 or more")
     if reasoning_effort is not None and reasoning_effort not in EFFORTS:
         raise ConfigurationError(f"reasoning_effort is {reasoning_effort!r}; use low, medium, high")
-    specs = [entry for entry in tools if isinstance(entry, ToolSpec)]
-    names = [entry if isinstance(entry, str) else tool_spec(entry).name for entry in tools]
-    if long_term_memory is not None:
-        specs += long_term_memory.as_tools()
-        system_prompt = f"{system_prompt}\n\n{long_term_memory.system_prompt_hint()}"
-    names += [spec.name for spec in specs]
-    stores = {spec.name: spec.store for spec in reversed(specs)}
+    given = [entry if isinstance(entry, str) else tool_spec(entry) for entry in tools]
+    specs = [entry for entry in given if isinstance(entry, ToolSpec) and entry.store]
+    names = [e if isinstance(e, str) else e.name for e in given if e not in specs]
     resolved = await _resolve(model or "", list(dict.fromkeys(names)))
     definition = resolved.replace(
         name=name or (long_term_memory.agent if long_term_memory else "agent"),
         system_prompt=system_prompt,
-        tools=[spec.replace(store=stores.get(spec.name)) for spec in resolved.tools],
+        tools=resolved.tools + specs,
         max_tool_calls=max_tool_calls,
         max_concurrent_tools=max_concurrent_tools,
         max_tokens=max_tokens,
         reasoning_effort=reasoning_effort or "",
         budget=budget,
     )
+    if long_term_memory is not None:
+        definition = equip(definition, long_term_memory)
     return Assistant(
         definition,
         memory=working_memory,
         on_complete=on_complete,
         on_pause=on_pause,
     )
+
+
+def equip(definition: Definition, memory: LongTermMemory) -> Definition:
+    """Return an agent with long-term memory: its tools, each once, and its hint."""
+    present = {spec.name for spec in definition.tools}
+    added = [spec for spec in memory.as_tools() if spec.name not in present]
+    prompt = f"{definition.system_prompt}\n\n{memory.system_prompt_hint()}"
+    return definition.replace(tools=definition.tools + added, system_prompt=prompt)
 
 
 async def _resolve(model: str, tools: list[str]) -> Definition:

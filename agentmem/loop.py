@@ -27,12 +27,13 @@ class Loop:
         *,
         approvals: Approvals,
         on_pause: Callable[[], Awaitable[None]],
+        spent: Usage,
     ) -> None:
         self._definition = definition
         self._memory = memory
         self._approvals = approvals
         self._on_pause = on_pause
-        self.usage = Usage(requests=0)
+        self.usage = spent
 
     async def turn(self, content: str | list[JSONObject]) -> Answer:
         """Answer a user's message.

@@ -10,6 +10,7 @@ from pydantic import (
     SerializerFunctionWrapHandler,
     model_serializer,
 )
+from pydantic_core import to_jsonable_python
 
 JSONValue: TypeAlias = JsonValue
 JSONObject: TypeAlias = dict[str, Any]
@@ -40,6 +41,13 @@ class Wire(BaseModel):
     def replace(self, **changes: Any) -> Self:
         """Return a copy with these fields changed; the values are not validated again."""
         return self.model_copy(update=changes)
+
+    def full(self) -> JSONObject:
+        """Return every field, defaults too, as JSON for people."""
+        return {
+            name: value.full() if isinstance(value, Wire) else to_jsonable_python(value)
+            for name, value in ((name, getattr(self, name)) for name in type(self).model_fields)
+        }
 
 
 def dump_json(value: Any) -> str:

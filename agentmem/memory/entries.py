@@ -4,11 +4,15 @@ A model's reply is one message. As entries it shows as up to three, `reasoning`,
 `tool_call`, which share its id; the contents of the last two roles and of `tool_result` are JSON.
 """
 
+from collections.abc import Sequence
+from typing import Any
+
 from pydantic import BaseModel, ValidationError
 
+from agentmem.contracts.calls import PAGE_BYTES
 from agentmem.errors import InvalidInput
 from agentmem.messages import Message, Role, ToolCall
-from agentmem.values import JSONObject, JSONValue, dump_json
+from agentmem.values import JSONObject, JSONValue, dump_json, encoded_size
 
 Entry = dict[str, str]
 
@@ -36,6 +40,45 @@ def _entry(message: Message, role: str, content: str) -> Entry:
 def _reasoning(message: Message) -> JSONObject:
     texts = [str(part.get("thinking") or part.get("text") or "") for part in message.reasoning]
     return {"text": "\n".join(filter(None, texts)), "opaque": message.reasoning}
+
+
+PAGE_MESSAGES = 50
+"""Messages in one page for people, if they ask for no other number."""
+
+
+def page(messages: Sequence[Message], args: Sequence[Any]) -> JSONObject:
+    """Return a page of a conversation for people, below Temporal's limit for a query's answer.
+
+    Args:
+        messages: The whole conversation, oldest first.
+        args: `offset` (0) and `limit` (50) as people sent them.
+
+    Returns:
+        `messages` (entries), `total`, and `next`: the offset of the next page, None at the end.
+
+    Raises:
+        InvalidInput: An argument is no whole number of at least 0.
+    """
+    offset = _number(args, 0, "offset", 0)
+    limit = _number(args, 1, "limit", PAGE_MESSAGES)
+    shown: list[Entry] = []
+    size = 0
+    end = offset
+    for message in messages[offset : offset + limit]:
+        found = entries(message)
+        size += sum(encoded_size(entry["content"]) for entry in found)
+        if shown and size > PAGE_BYTES:
+            break
+        shown += found
+        end += 1
+    return {"messages": shown, "total": len(messages), "next": end if end < len(messages) else None}
+
+
+def _number(args: Sequence[Any], place: int, name: str, default: int) -> int:
+    value = args[place] if len(args) > place else default
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise InvalidInput(f"{name} is {value!r}; use a whole number of at least 0")
+    return value
 
 
 class _Call(BaseModel):

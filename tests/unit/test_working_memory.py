@@ -1,0 +1,294 @@
+"""Working memory as code sees it: what is kept, in view, forgotten, carried over."""
+
+import json
+
+import pytest
+
+from agentmem.errors import ConfigurationError, InvalidInput
+from agentmem.memory.working import WorkingMemory, working_memory
+from agentmem.messages import Message, Role, ToolCall, from_ranges
+
+
+async def conversation(memory: WorkingMemory, turns: int) -> None:
+    """Hold a plain conversation."""
+    for turn in range(turns):
+        await memorize_turn(memory, turn)
+
+
+async def memorize_turn(memory: WorkingMemory, turn: int) -> None:
+    """Say one thing and answer it."""
+    await memory.memorize("user", f"question {turn}")
+    await memory.memorize("assistant", f"answer {turn}")
+
+
+async def call_group(memory: WorkingMemory, *names: str) -> None:
+    """Add an assistant message with calls and a result for each."""
+    calls = [{"id": f"k{i}", "name": name, "arguments": {}} for i, name in enumerate(names)]
+    await memory.memorize("tool_call", json.dumps({"calls": calls}))
+    for i, name in enumerate(names):
+        result = {"call_id": f"k{i}", "name": name, "output": f"result {i}"}
+        await memory.memorize("tool_result", json.dumps(result))
+
+
+async def test_messages_come_back_in_order_with_ids_that_count_up() -> None:
+    """What is memorized is recalled, oldest first, equal texts included."""
+    memory = working_memory()
+    assert await memory.memorize("user", "hi") == "m0"
+    assert await memory.memorize("assistant", "hi") == "m1"
+    assert memory.recall() == [
+        {"id": "m0", "role": "user", "content": "hi"},
+        {"id": "m1", "role": "assistant", "content": "hi"},
+    ]
+    assert memory.keys() == ["m0", "m1"]
+
+
+async def test_tool_roles_survive_and_share_their_group() -> None:
+    """A tool call and its results come back as JSON of the documented form."""
+    memory = working_memory()
+    await memory.memorize("user", "two cities please")
+    await call_group(memory, "get_weather", "get_weather")
+    entries = memory.recall()
+    assert [entry["role"] for entry in entries] == [
+        "user",
+        "tool_call",
+        "tool_result",
+        "tool_result",
+    ]
+    calls = json.loads(entries[1]["content"])["calls"]
+    assert [call["name"] for call in calls] == ["get_weather", "get_weather"]
+    assert json.loads(entries[3]["content"]) == {
+        "call_id": calls[1]["id"],
+        "name": "get_weather",
+        "output": "result 1",
+    }
+
+
+async def test_a_reply_with_reasoning_shows_as_three_entries_of_one_id() -> None:
+    """Reasoning, text and calls of one reply share the message's id."""
+    memory = working_memory()
+    await memory.memorize("user", "think")
+    memory.store(
+        Message(
+            id=memory.reserve(),
+            role=Role.ASSISTANT,
+            content="let me see",
+            reasoning=[{"type": "thinking", "thinking": "hm", "signature": "s1"}],
+            calls=[ToolCall(id="t0.s1.c0", name="ping")],
+        )
+    )
+    shown = [(entry["id"], entry["role"]) for entry in memory.recall()]
+    assert shown[1:] == [("m1", "reasoning"), ("m1", "assistant"), ("m1", "tool_call")]
+
+
+async def test_a_window_keeps_the_newest_messages() -> None:
+    """`window` counts messages and starts at a user's."""
+    memory = working_memory(window=3)
+    await conversation(memory, 3)
+    assert memory.keys() == ["m4", "m5"], "m3 is an assistant's: a view never opens with one"
+
+
+async def test_a_window_never_splits_a_group() -> None:
+    """A-01: the calls and their results are in view together or not at all."""
+    for window in range(1, 9):
+        memory = working_memory(window=window)
+        await memory.memorize("user", "two cities please")
+        await call_group(memory, "get_weather", "get_weather")
+        await memory.memorize("assistant", "done")
+        await memory.memorize("user", "thanks")
+        roles = [entry["role"] for entry in memory.recall()]
+        assert roles[0] == "user"
+        assert roles[-1] == "user"
+        assert roles.count("tool_result") == 2 * roles.count("tool_call"), window
+
+
+async def test_a_budget_drops_or_keeps_a_group_whole() -> None:
+    """A-02: a budget that ends between two results drops the whole group."""
+    for budget in range(1, 200, 5):
+        memory = working_memory(max_tokens=budget)
+        await memory.memorize("user", "x" * 40)
+        await call_group(memory, "a", "b")
+        await memory.memorize("assistant", "y" * 40)
+        await memory.memorize("user", "z" * 40)
+        roles = [entry["role"] for entry in memory.recall()]
+        assert roles[0] == "user"
+        assert roles[-1] == "user"
+        assert roles.count("tool_result") == 2 * roles.count("tool_call"), budget
+
+
+async def test_large_bounds_change_nothing() -> None:
+    """A-03: a conversation within its bounds is recalled unchanged."""
+    bounded = working_memory(window=50, max_tokens=100_000)
+    free = working_memory()
+    for memory in (bounded, free):
+        await memory.memorize("user", "hi")
+        await call_group(memory, "ping")
+    assert bounded.recall() == free.recall()
+    assert bounded.view().clipped == {}
+
+
+async def test_a_turn_longer_than_the_window_keeps_question_and_newest_group() -> None:
+    """A-04: the question stays in view through any number of tool rounds, bounded in size."""
+    memory = working_memory(window=4)
+    await memory.memorize("user", "what is it?")
+    for _ in range(6):
+        await call_group(memory, "look")
+        roles = [entry["role"] for entry in memory.recall()]
+        assert roles[:1] == ["user"]
+        assert roles[-2:] == ["tool_call", "tool_result"]
+        assert len(roles) <= 4
+
+
+async def test_a_greeting_before_the_first_user_message_is_not_in_view() -> None:
+    """A-05: no view opens with an assistant message."""
+    memory = working_memory()
+    await memory.memorize("assistant", "welcome")
+    assert memory.keys() == []
+    await memory.memorize("user", "hi")
+    assert memory.keys() == ["m1"]
+
+
+async def test_a_question_over_the_budget_is_shortened_never_dropped() -> None:
+    """D10: a newest message larger than the budget stays, marked to be shortened."""
+    memory = working_memory(max_tokens=100)
+    await memory.memorize("user", "x" * 10_000)
+    view = memory.view()
+    assert [message.id for message in view.messages] == ["m0"]
+    assert view.clipped == {"m0": 400}
+
+
+async def test_tool_results_over_the_budget_are_shortened() -> None:
+    """B-08: results that do not fit with the question share what is left."""
+    memory = working_memory(max_tokens=1_000)
+    await memory.memorize("user", "read it")
+    calls = [{"id": "k", "name": "read", "arguments": {}}]
+    await memory.memorize("tool_call", json.dumps({"calls": calls}))
+    result = {"call_id": "k", "name": "read", "output": "x" * 400_000}
+    await memory.memorize("tool_result", json.dumps(result))
+    view = memory.view()
+    assert len(view.messages) == 3
+    assert 200 <= view.clipped["m2"] <= 4_000
+
+
+@pytest.mark.parametrize(
+    ("field", "settings"),
+    [
+        ("window", {"window": 0}),
+        ("window", {"window": -1}),
+        ("max_tokens", {"max_tokens": 0}),
+        ("max_tokens", {"max_tokens": -5}),
+        ("compact_threshold", {"compact_threshold": 0.0}),
+        ("compact_threshold", {"compact_threshold": 1.5}),
+        ("compact_preserve", {"compact_preserve": -1}),
+        ("compact_model", {"compact_model": "openai/small"}),
+    ],
+)
+def test_nonsense_is_refused_at_construction(field: str, settings: dict[str, float]) -> None:
+    """A-08: a setting that makes no sense is refused, with its name."""
+    with pytest.raises(ConfigurationError, match=field):
+        WorkingMemory(**settings)  # pyright: ignore[reportArgumentType]
+
+
+async def test_a_window_of_one_sends_the_newest_question() -> None:
+    """A-08: window=1 shows the newest user message."""
+    memory = working_memory(window=1)
+    await conversation(memory, 2)
+    await memory.memorize("user", "last")
+    assert memory.keys() == ["m4"]
+
+
+async def test_forgetting_takes_exactly_that_message() -> None:
+    """A forgotten message is gone from view, its id is never given again, order is kept."""
+    memory = working_memory()
+    await conversation(memory, 2)
+    await memory.forget("m1")
+    assert memory.keys() == ["m0", "m2", "m3"]
+    assert await memory.memorize("user", "more") == "m4"
+    await memory.forget("m1")
+    assert memory.message("m1") is not None, "a retry of an earlier call may still need it"
+
+
+async def test_forgetting_a_call_takes_its_results_along() -> None:
+    """An assistant message goes with the results of its calls."""
+    memory = working_memory()
+    await memory.memorize("user", "go")
+    await call_group(memory, "a", "b")
+    await memory.forget("m1")
+    assert memory.keys() == ["m0"]
+
+
+async def test_forgetting_a_result_leaves_its_call() -> None:
+    """Of one result only the text goes; the siblings stay."""
+    memory = working_memory()
+    await memory.memorize("user", "go")
+    await call_group(memory, "a", "b")
+    await memory.forget("m2")
+    assert memory.keys() == ["m0", "m1", "m3"]
+
+
+async def test_forgetting_what_never_was_is_an_error() -> None:
+    """An unknown id is refused by name."""
+    with pytest.raises(InvalidInput, match="m7"):
+        await working_memory().forget("m7")
+
+
+@pytest.mark.parametrize(
+    ("role", "content"),
+    [
+        ("system", "be nice"),
+        ("robot", "beep"),
+        ("user", "  "),
+        ("tool_call", "no json"),
+        ("tool_call", '{"calls": [{"id": "k"}]}'),
+        ("tool_result", '{"output": "x"}'),
+        ("tool_result", '{"call_id": "k9", "output": "x"}'),
+    ],
+)
+async def test_what_no_model_takes_is_refused(role: str, content: str) -> None:
+    """Unknown roles, empty texts, broken JSON and orphan results are refused by name."""
+    with pytest.raises(InvalidInput):
+        await working_memory().memorize(role, content)
+
+
+async def test_two_memories_are_independent() -> None:
+    """D3: messages and ids of one memory never show in another."""
+    first, second = working_memory(), working_memory()
+    await first.memorize("user", "one")
+    assert second.recall() == []
+    assert await second.memorize("user", "two") == "m0"
+
+
+async def test_a_prompt_carries_each_new_message_once() -> None:
+    """What workflow code made travels with the first call after it, then by id alone."""
+    memory = working_memory()
+    system = memory.system_prompt("be brief")
+    memory.begin_turn("hello")
+    first = memory.prompt(system)
+    assert first.view == ["s0", "m0"]
+    assert [message.id for message in first.new] == ["s0", "m0"]
+    memory.store(Message(id=memory.reserve(), role=Role.ASSISTANT, content="hi", attempt=2))
+    memory.begin_turn("again")
+    second = memory.prompt(memory.system_prompt("be brief"))
+    assert from_ranges(second.view) == ["s0", "m0", "m1", "m2"]
+    assert [message.id for message in second.new] == ["m2"]
+    assert second.retried == {"m1": 2}
+
+
+async def test_new_messages_over_a_page_go_by_query() -> None:
+    """A prompt carries at most a page of new messages; the worker asks for the rest."""
+    memory = working_memory()
+    for _ in range(3):
+        memory.begin_turn("x" * 200_000)
+    prompt = memory.prompt(memory.system_prompt("s"))
+    assert len(prompt.new) < 4
+    assert from_ranges(prompt.view) == ["s0", "m0", "m1", "m2"]
+
+
+async def test_a_dropped_turn_leaves_the_conversation_as_it_was() -> None:
+    """A turn that failed before any tool ran is as if it had not been asked."""
+    memory = working_memory()
+    memory.begin_turn("first")
+    memory.store(Message(id=memory.reserve(), role=Role.ASSISTANT, content="ok", turn=1))
+    memory.begin_turn("second")
+    memory.drop_turn()
+    assert memory.keys() == ["m0", "m1"]
+    assert memory.begin_turn("third").id == "m3"

@@ -1,0 +1,209 @@
+"""The `agent` workflow: the agent loop ready-made, started and talked to by the Temporal CLI."""
+
+import asyncio
+from typing import Any
+
+from temporalio import workflow
+
+from agentmem.agent import Assistant
+from agentmem.approvals import approvals
+from agentmem.contracts import AgentInput, Answer
+from agentmem.errors import AgentMemError, InvalidInput, SessionBusy, TurnFailed
+from agentmem.failures import describe
+from agentmem.inputs import parse_input, parse_text
+from agentmem.memory.entries import page
+from agentmem.session import Background, prepare
+from agentmem.values import JSONObject
+
+OPEN_SENDS = 4
+"""Sends that a session holds at once, running or waiting: of the ten updates that Temporal lets be
+in flight, some must stay free for `approve` and `end`."""
+
+MARKS = {
+    "length": "\n[The answer was cut off at the model's token limit.]",
+    "content_filter": "\n[The model's provider refused or filtered the answer.]",
+    "tool_limit": "\n[The limit of tool calls for this turn was reached.]",
+}
+
+
+@workflow.defn(name="agent")
+class AgentWorkflow:
+    """One conversation with an agent of the worker's configuration.
+
+    Answers once and completes, or stays as a session until `end`. One turn at a time: sends wait
+    for each other in order of arrival.
+    """
+
+    @workflow.init
+    def __init__(self, *args: Any) -> None:
+        self._request: AgentInput | None = None
+        self._assistant: Assistant | None = None
+        self._background: Background | None = None
+        self._problem: AgentMemError | None = None
+        self._approvals = approvals()
+        self._turns = asyncio.Lock()
+        self._running: asyncio.Task[Answer] | None = None
+        self._open = 0
+        self._count = 0
+        self._ending = False
+
+    @workflow.run
+    async def run(self, *args: Any) -> Any:
+        """Answer `message`, or stay for a session; the input is an `AgentInput`.
+
+        Returns:
+            The answer's text, or `{"turns": n}` for a session.
+        """
+        try:
+            request = self._request = parse_input(AgentInput, args, "the input of agent")
+            if not request.session:
+                parse_text([request.message], "field 'message'")
+            self._assistant, self._background = await prepare(request, self._approvals)
+        except AgentMemError as error:
+            self._problem = error
+            await workflow.wait_condition(workflow.all_handlers_finished)
+            raise
+        if request.session:
+            return await self._stay(request)
+        answer = await self._turn(request.message)
+        await self._background.finish()
+        return _marked(answer)
+
+    async def _stay(self, request: AgentInput) -> JSONObject:
+        assert self._background is not None
+        first = asyncio.create_task(self._first_turn(request.message))
+        self._background.start(request.end_after_minutes, self._end)
+        try:
+            await workflow.wait_condition(lambda: self._ending)
+        except asyncio.CancelledError:
+            self._end()
+            self._cancel_turn()
+            raise
+        finally:
+            await first
+            await workflow.wait_condition(workflow.all_handlers_finished)
+            await self._background.finish()
+        return {"turns": self._count}
+
+    async def _first_turn(self, message: str) -> None:
+        if not message:
+            return
+        try:
+            await self._turn(message)
+        except TurnFailed as error:
+            workflow.logger.warning("the first turn failed: %s", error.message)
+
+    async def _turn(self, text: str) -> Answer:
+        """Wait for the turns before, then answer."""
+        self._open += 1
+        try:
+            await workflow.wait_condition(lambda: bool(self._assistant or self._problem))
+            if self._assistant is None or self._background is None:
+                raise self._problem or InvalidInput("the session could not start")
+            async with self._turns:
+                self._count += 1
+                self._running = asyncio.create_task(self._assistant.ask(text))
+                answer = await self._running
+        except asyncio.CancelledError:
+            raise TurnFailed("the turn was cancelled; the session goes on") from None
+        except AgentMemError:
+            raise
+        except Exception as error:
+            raise TurnFailed(describe(error)) from error
+        finally:
+            self._running = None
+            self._open -= 1
+        self._background.answered(answer.text)
+        return answer
+
+    def _check(self, what: str, args: tuple[Any, ...]) -> None:
+        """Refuse a message before it reaches the history."""
+        parse_text(args, what)
+        if self._request is not None and not self._request.session:
+            raise InvalidInput('this agent answers once; start it with "session": true to talk')
+        if self._ending:
+            raise InvalidInput("the session is ending; start a new one")
+        if self._open >= OPEN_SENDS:
+            raise SessionBusy(
+                f"{self._open} messages are waiting in this session already; send again when one "
+                "is answered"
+            )
+
+    def _end(self) -> None:
+        self._ending = True
+        self._approvals.reject_all("the session ends")
+
+    def _cancel_turn(self) -> bool:
+        return self._running is not None and self._running.cancel()
+
+    @workflow.update(name="send", description="Send a message; returns the answer's text.")
+    async def send(self, *args: Any) -> str:
+        """Answer a message (one JSON string); the result is the answer's text."""
+        return _marked(await self._turn(parse_text(args, "the message")))
+
+    @send.validator
+    def _check_send(self, *args: Any) -> None:
+        self._check("the message", args)
+
+    @workflow.update(name="ask", description="Send a message; returns the whole answer.")
+    async def ask(self, *args: Any) -> JSONObject:
+        """Answer a message; the result has turn, text, finish, data and usage."""
+        answer = await self._turn(parse_text(args, "the message"))
+        return answer.full()
+
+    @ask.validator
+    def _check_ask(self, *args: Any) -> None:
+        self._check("the message", args)
+
+    @workflow.update(name="cancel_turn", description="Cancel the running turn.")
+    async def cancel_turn(self, *_: Any) -> bool:
+        """Cancel the running turn; returns whether there was one."""
+        return self._cancel_turn()
+
+    @workflow.signal(name="cancel_turn", description="Cancel the running turn.")
+    async def cancel_turn_by_signal(self, *_: Any) -> None:
+        """Cancel the running turn, if there is one."""
+        self._cancel_turn()
+
+    @workflow.update(name="end", description="End the session after the accepted messages.")
+    async def end(self, *_: Any) -> JSONObject:
+        """End the session; returns how many turns it had once the accepted ones are answered."""
+        self._end()
+        await workflow.wait_condition(lambda: self._open == 0)
+        return {"turns": self._count}
+
+    @workflow.signal(name="end", description="End the session after the accepted messages.")
+    async def end_by_signal(self, *_: Any) -> None:
+        """End the session."""
+        self._end()
+
+    @workflow.query(name="messages", description="The conversation: optional offset and limit.")
+    def messages(self, *args: Any) -> JSONObject:
+        """Return the conversation in pages: `{"messages": [...], "total": n, "next": k}`."""
+        memory = self._background.memory if self._background else None
+        return page(memory.messages() if memory else [], args)
+
+    @workflow.query(name="status", description="What the session is doing, and who it waits for.")
+    def status(self) -> JSONObject:
+        """Return agent, scope, turns, state and the calls that wait for approval."""
+        request = self._request or AgentInput()
+        state = "ending" if self._ending else "working" if self._open else "waiting"
+        return {
+            "agent": request.agent,
+            "scope": request.scope,
+            "model": self._assistant.definition.model if self._assistant else "",
+            "state": state,
+            "turns": self._count,
+            "open": self._open,
+            "approvals": self._approvals.waiting(),
+        }
+
+    @workflow.query(name="usage", description="Tokens and cost of the session so far.")
+    def usage(self) -> JSONObject:
+        """Return tokens, cost in US dollars and model requests so far."""
+        return self._assistant.usage.full() if self._assistant else {}
+
+
+def _marked(answer: Answer) -> str:
+    """Return the answer's text, marked where it is not a complete answer."""
+    return answer.text + MARKS.get(answer.finish, "")

@@ -26,6 +26,9 @@ _FINDING = _RESTING | {"kind", "statement", "about", "keys", "quote"}
 _CHANGE = _RESTING | {"op", "key", "value", "sources", "by", "reason", "findings"}
 _LISTS = frozenset({"topics", "keys", "evidence", "sources", "findings", "too_long"})
 
+_PLACES = 1_000
+"""Braces of a text at which an object is looked for; a million of them would take minutes."""
+
 
 @dataclass(kw_only=True)
 class HandIn:
@@ -111,7 +114,9 @@ def texts(value: Any) -> list[str]:
 def _objects(text: str) -> Iterator[JSONObject]:
     """Yield each JSON object of a text, the outermost of each place, in order."""
     at = text.find("{")
-    while at >= 0:
+    for _ in range(_PLACES):
+        if at < 0:
+            return
         try:
             found, end = _DECODER.raw_decode(text, at)
             yield cast("JSONObject", found)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
-from agentmem.testing import strict, wire
+from agentmem.testing import ollama, strict
 from agentmem.values import JSONObject
 
 
@@ -24,8 +24,7 @@ class Request:
         at: Seconds of `time.monotonic()` when it arrived.
         body: The parsed body; empty if it is no JSON object.
         violations: The strict rules that it breaks, one line each.
-        answered: Whether an answer was sent in full.
-        disconnected: Whether the client closed the connection before that.
+        disconnected: Whether the client closed the connection before it had its answer.
     """
 
     number: int
@@ -35,7 +34,6 @@ class Request:
     at: float = field(default_factory=time.monotonic)
     body: JSONObject = field(init=False)
     violations: list[str] = field(default_factory=list[str])
-    answered: bool = False
     disconnected: bool = False
 
     def __post_init__(self) -> None:
@@ -62,8 +60,8 @@ class Request:
             self.violations.append("rule 8: the body is no JSON object in UTF-8")
             return
         messages = self.messages
-        if self.path == wire.OLLAMA:
-            messages = wire.from_ollama(messages)
+        if self.path == ollama.PATH:
+            messages = ollama.as_openai(messages)
         rest = {name: value for name, value in self.body.items() if name != "messages"}
         self.violations += strict.violations(messages, system_prompt, given=given)
         self.violations += strict.encoding_violations(rest)

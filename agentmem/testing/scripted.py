@@ -11,7 +11,8 @@ from typing import Literal, Self
 
 from aiohttp import web
 
-from agentmem.testing import wire
+from agentmem.testing import ollama, wire
+from agentmem.testing.background import BackgroundLoop, run_in
 from agentmem.testing.delivery import deliver
 from agentmem.testing.replies import Reply, fail
 from agentmem.testing.request import Request
@@ -26,10 +27,12 @@ Script = Callable[[Request], Reply | Awaitable[Reply]]
 class ScriptedModel:
     """An OpenAI- and Ollama-compatible chat endpoint on 127.0.0.1, for tests.
 
-    Use it as an async context manager, one for each test. It serves in the running event loop
-    and answers `POST /v1/chat/completions`, `POST /api/chat` and the listings of models. Every
-    chat request is checked against the strict rules (`agentmem.testing.strict`). An exception
-    that a script function raises is answered with 400, and raised again when the context ends.
+    Use it as an async context manager, one for each test. It answers
+    `POST /v1/chat/completions`, `POST /api/chat` and the listings of models, and checks every
+    chat request against the strict rules (`agentmem.testing.strict`). It serves from a thread,
+    so that a client that blocks the test's event loop is answered too. A script function runs in
+    the test's event loop; what it raises is answered with 400, and raised again when the context
+    ends.
 
     Args:
         script: Replies in order, or a function from the request to its reply, sync or async.
@@ -65,9 +68,9 @@ class ScriptedModel:
         )
 
     async def __aenter__(self) -> Self:
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
-        self._port = self._runner.addresses[0][1]
+        self._loop = asyncio.get_running_loop()
+        self._background = BackgroundLoop()
+        await self._background.run(self._serve())
         return self
 
     async def __aexit__(
@@ -77,7 +80,8 @@ class ScriptedModel:
         traceback: TracebackType | None,
     ) -> None:
         self._closing = True
-        await self._runner.cleanup()
+        await self._background.run(self._runner.cleanup())
+        self._background.close()
         if self._error is not None and error is None:
             raise self._error
 
@@ -121,76 +125,70 @@ class ScriptedModel:
         if broken:
             raise AssertionError("\n".join(broken))
 
+    async def _serve(self) -> None:
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
+        self._port = self._runner.addresses[0][1]
+
     async def _until(self, condition: Callable[[], bool]) -> None:
         while not condition():
             self._changed.clear()
             await self._changed.wait()
 
+    def _notify(self) -> None:
+        self._loop.call_soon_threadsafe(self._changed.set)
+
     def _application(self) -> web.Application:
         app = web.Application(client_max_size=_MAX_REQUEST_BYTES)
-        app.router.add_post(wire.OPENAI, self._chat)
-        app.router.add_post(wire.OLLAMA, self._chat)
-        app.router.add_get("/v1/models", _models)
-        app.router.add_get("/api/tags", _models)
-        app.router.add_post("/api/show", _show)
+        app.router.add_post("/v1/chat/completions", self._chat)
+        app.router.add_post(ollama.PATH, self._chat)
+        app.router.add_get("/v1/models", _always(wire.OPENAI_MODELS))
+        app.router.add_get("/api/tags", _always(wire.OLLAMA_MODELS))
+        app.router.add_post("/api/show", _always(wire.OLLAMA_SHOW))
         return app
 
     async def _chat(self, http: web.Request) -> web.StreamResponse:
-        request = Request(
-            number=len(self.requests) + 1,
-            path=http.path,
-            raw=await http.read(),
-            headers=dict(http.headers),
-        )
+        raw = await http.read()
+        number = len(self.requests) + 1
+        request = Request(number=number, path=http.path, raw=raw, headers=dict(http.headers))
         request.check(self._system_prompt, self._given)
         self.requests.append(request)
-        self._changed.set()
+        self._notify()
         try:
-            response = await self._answer(http, request)
+            return await self._answer(http, request)
         except (asyncio.CancelledError, ConnectionError):
             request.disconnected = not self._closing
-            self._changed.set()
+            self._notify()
             raise
-        request.answered = http.transport is not None and not http.transport.is_closing()
-        return response
 
     async def _answer(self, http: web.Request, request: Request) -> web.StreamResponse:
         reply = await self._reply(request)
-        body = wire.body(
-            reply,
-            request.path,
-            model=request.model,
-            number=request.number,
-            prompt_bytes=len(request.raw),
-        )
-        response = await deliver(http, reply, body)
+        body = wire.body(reply, request)
         message = wire.given_message(body, request.path)
         if message is not None and reply.status < 400:
             self._given.append(message)
-        return response
+        return await deliver(http, reply, body)
 
     async def _reply(self, request: Request) -> Reply:
         if request.violations and self._refuse:
             return fail(400, "; ".join(request.violations))
-        if self._function is None:
-            if self._replies:
-                return self._replies.popleft()
-            return fail(400, f"the script has no reply for request {request.number}")
+        if self._function is not None:
+            return await run_in(self._loop, self._call(self._function, request))
+        if self._replies:
+            return self._replies.popleft()
+        return fail(400, f"the script has no reply for request {request.number}")
+
+    async def _call(self, function: Script, request: Request) -> Reply:
         try:
-            answer = self._function(request)
+            answer = function(request)
             return await answer if inspect.isawaitable(answer) else answer
         except Exception as error:
             self._error = self._error or error
             return fail(400, f"the script failed: {error!r}")
 
 
-async def _models(http: web.Request) -> web.Response:
-    return web.json_response(
-        {"object": "list", "data": [{"id": "scripted", "object": "model"}], "models": []}
-    )
+def _always(body: object) -> Callable[[web.Request], Awaitable[web.Response]]:
+    async def answer(http: web.Request) -> web.Response:
+        return web.json_response(body)
 
-
-async def _show(http: web.Request) -> web.Response:
-    return web.json_response(
-        {"capabilities": ["completion", "tools"], "template": "{{ .Tools }}", "model_info": {}}
-    )
+    return answer

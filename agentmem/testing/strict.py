@@ -33,7 +33,7 @@ def violations(
     """The rules that a request's messages break, one line each; empty when there are none.
 
     Args:
-        messages: Messages in the OpenAI shape (`wire.from_ollama` turns the other shape into it).
+        messages: Messages in the OpenAI shape (`ollama.as_openai` turns the other shape into it).
         system_prompt: What the system message must begin with; None skips that part of rule 1.
         given: The assistant messages that the model gave so far, for rule 9; when empty, only
             the place of reasoning parts is checked, not their content.

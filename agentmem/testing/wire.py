@@ -1,126 +1,108 @@
-"""The two chat protocols of a scripted model: a `Reply` in OpenAI's shape and in Ollama's."""
+"""A scripted `Reply` as the body of an HTTP answer, in OpenAI's shape and in Ollama's."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, cast
 
+from agentmem.testing import ollama
 from agentmem.testing.replies import Call, Reply
+from agentmem.testing.request import Request
 from agentmem.values import JSONObject
 
-OPENAI = "/v1/chat/completions"
-OLLAMA = "/api/chat"
+OPENAI_MODELS = {"object": "list", "data": [{"id": "scripted", "object": "model"}]}
+OLLAMA_MODELS = {"models": [{"name": "scripted", "model": "scripted"}]}
+OLLAMA_SHOW = {
+    "capabilities": ["completion", "tools"],
+    "template": "{{ .Tools }}",
+    "model_info": {"scripted.context_length": 131_072},
+}
 
 
-def body(reply: Reply, path: str, *, model: str, number: int, prompt_bytes: int) -> object:
-    """The JSON body of a reply to one request.
-
-    Args:
-        reply: What the script answers.
-        path: `OPENAI` or `OLLAMA`: the protocol that the client speaks.
-        model: The model that the client asked for.
-        number: The request's number, from which fresh call ids are made.
-        prompt_bytes: Size of the request; a token is estimated as four bytes.
-    """
+def body(reply: Reply, request: Request) -> object:
+    """The JSON body that answers a request; tokens are estimated as four bytes each."""
     if reply.raw is not None:
         return reply.raw
+    in_ollama = request.path == ollama.PATH
     if reply.status >= 400:
-        return _error(reply, path)
-    message = _message(reply, path, number)
-    usage = _usage(reply, prompt_bytes, len(json.dumps(message)))
-    if path == OLLAMA:
-        return {
-            "model": model,
-            "created_at": "2026-01-01T00:00:00Z",
-            "message": message,
-            "done": True,
-            "done_reason": reply.finish or "stop",
-            "prompt_eval_count": usage["prompt_tokens"],
-            "eval_count": usage["completion_tokens"],
-        }
-    finish = reply.finish or ("tool_calls" if reply.calls else "stop")
-    return {
-        "id": f"chatcmpl-{number}",
-        "object": "chat.completion",
-        "created": 0,
-        "model": model,
-        "choices": [{"index": 0, "message": message, "finish_reason": finish}],
-        "usage": usage,
-    }
+        return {"error": reply.content} if in_ollama else _openai_error(reply)
+    return _ollama_answer(reply, request) if in_ollama else _openai_answer(reply, request)
 
 
-def given_message(answer: object, path: str) -> JSONObject | None:
-    """The assistant message of an answer, in the OpenAI shape; None if it holds none."""
+def given_message(body: object, path: str) -> JSONObject | None:
+    """The assistant message of an answer's body, in the OpenAI shape; None if it holds none."""
     try:
-        if path == OLLAMA:
-            return from_ollama([cast("Any", answer)["message"]])[0]
-        return dict(cast("Any", answer)["choices"][0]["message"])
+        if path == ollama.PATH:
+            return ollama.as_openai([cast("Any", body)["message"]])[0]
+        return dict(cast("Any", body)["choices"][0]["message"])
     except (TypeError, KeyError, IndexError, ValueError, AttributeError):
         return None
 
 
-def from_ollama(messages: Sequence[JSONObject]) -> list[JSONObject]:
-    """JSONObjects of an Ollama chat request in the OpenAI shape: arguments become JSON text."""
-    return [_openai_message(message) for message in messages]
-
-
-def _openai_message(message: JSONObject) -> JSONObject:
-    converted = dict(message)
-    if "thinking" in converted:
-        converted["reasoning_content"] = converted.pop("thinking")
-    if message.get("tool_calls"):
-        converted["tool_calls"] = [_openai_call(call) for call in message["tool_calls"]]
-    return converted
-
-
-def _openai_call(call: JSONObject) -> JSONObject:
-    function: JSONObject = dict(call.get("function") or {})
-    if not isinstance(function.get("arguments"), str):
-        function["arguments"] = json.dumps(function.get("arguments"))
-    return {"type": "function", **call, "function": function}
-
-
-def _error(reply: Reply, path: str) -> dict[str, object]:
-    if path == OLLAMA:
-        return {"error": reply.content}
+def _openai_error(reply: Reply) -> JSONObject:
     kind = "invalid_request_error" if reply.status < 500 else "server_error"
     return {"error": {"message": reply.content, "type": kind, "param": None, "code": None}}
 
 
-def _message(reply: Reply, path: str, number: int) -> dict[str, object]:
-    message: dict[str, object] = {"role": "assistant", "content": reply.content}
-    if path == OLLAMA and reply.content is None:
-        message["content"] = ""
+def _openai_answer(reply: Reply, request: Request) -> JSONObject:
+    message: JSONObject = {"role": "assistant", "content": reply.content}
     if reply.calls:
         message["tool_calls"] = [
-            _call(call, path, f"call_{number}_{place}") for place, call in enumerate(reply.calls)
+            _openai_call(call, f"call_{request.number}_{place}")
+            for place, call in enumerate(reply.calls)
         ]
-    return {**message, **reply.extra}
+    message |= reply.extra
+    finish = reply.finish or ("tool_calls" if reply.calls else "stop")
+    return {
+        "id": f"chatcmpl-{request.number}",
+        "object": "chat.completion",
+        "created": 0,
+        "model": request.model,
+        "choices": [{"index": 0, "message": message, "finish_reason": finish}],
+        "usage": _usage(reply, request, message),
+    }
 
 
-def _call(call: Call | Mapping[str, object], path: str, fresh_id: str) -> Mapping[str, object]:
+def _ollama_answer(reply: Reply, request: Request) -> JSONObject:
+    content = "" if reply.content is None else reply.content
+    message: JSONObject = {"role": "assistant", "content": content, **reply.extra}
+    if "reasoning_content" in message:
+        message["thinking"] = message.pop("reasoning_content")
+    if reply.calls:
+        message["tool_calls"] = [_ollama_call(call) for call in reply.calls]
+    usage = _usage(reply, request, message)
+    return {
+        "model": request.model,
+        "created_at": "2026-01-01T00:00:00Z",
+        "message": message,
+        "done": True,
+        "done_reason": reply.finish or "stop",
+        "prompt_eval_count": usage["prompt_tokens"],
+        "eval_count": usage["completion_tokens"],
+    }
+
+
+def _openai_call(call: Call | Mapping[str, object], fresh_id: str) -> Mapping[str, object]:
     if not isinstance(call, Call):
         return call
     arguments = call.arguments
-    if path == OLLAMA:
-        given = {} if call.id is None else {"id": call.id}
-        return {**given, "function": {"name": call.name, "arguments": arguments}}
     text = arguments if isinstance(arguments, str) else json.dumps(arguments)
-    return {
-        "id": fresh_id if call.id is None else call.id,
-        "type": "function",
-        "function": {"name": call.name, "arguments": text},
-    }
+    call_id = fresh_id if call.id is None else call.id
+    return {"id": call_id, "type": "function", "function": {"name": call.name, "arguments": text}}
 
 
-def _usage(reply: Reply, prompt_bytes: int, answer_bytes: int) -> dict[str, object]:
-    prompt = reply.usage.get("prompt_tokens", prompt_bytes // 4)
-    completion = reply.usage.get("completion_tokens", answer_bytes // 4)
-    total = prompt + completion if isinstance(prompt, int) and isinstance(completion, int) else None
-    counts: dict[str, object] = {
-        "prompt_tokens": prompt,
-        "completion_tokens": completion,
-        "total_tokens": total,
+def _ollama_call(call: Call | Mapping[str, object]) -> Mapping[str, object]:
+    if not isinstance(call, Call):
+        return call
+    given_id = {} if call.id is None else {"id": call.id}
+    return {**given_id, "function": {"name": call.name, "arguments": call.arguments}}
+
+
+def _usage(reply: Reply, request: Request, message: JSONObject) -> JSONObject:
+    counts: JSONObject = {
+        "prompt_tokens": len(request.raw) // 4,
+        "completion_tokens": len(json.dumps(message)) // 4,
     }
-    return counts | dict(reply.usage)
+    counts |= reply.usage
+    return {"total_tokens": counts["prompt_tokens"] + counts["completion_tokens"], **counts}

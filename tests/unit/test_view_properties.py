@@ -1,0 +1,79 @@
+"""What a model is shown keeps the strictest provider's rules, for any conversation."""
+
+import json
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentmem.memory.view import select
+from agentmem.memory.working import WorkingMemory
+from agentmem.messages import Role, estimate_tokens, groups
+
+Action = tuple[str, int]
+actions = st.lists(
+    st.tuples(
+        st.sampled_from(["user", "assistant", "calls", "open", "forget"]), st.integers(0, 400)
+    ),
+    max_size=30,
+)
+bounds = st.none() | st.integers(1, 300)
+
+
+async def play(memory: WorkingMemory, script: list[Action]) -> None:
+    """Hold a random conversation: talk, parallel calls, interrupted calls, forgetting."""
+    for kind, number in script:
+        if kind in ("user", "assistant"):
+            await memory.memorize(kind, "x" * (number + 1))
+        elif kind == "forget":
+            ids = [message.id for message in memory.messages()]
+            if ids:
+                await memory.forget(ids[number % len(ids)])
+        else:
+            await _calls(memory, number, answered=kind == "calls")
+
+
+async def _calls(memory: WorkingMemory, number: int, *, answered: bool) -> None:
+    count = number % 3 + 1
+    calls = [{"id": f"k{i}", "name": "look", "arguments": {"n": i}} for i in range(count)]
+    await memory.memorize("tool_call", json.dumps({"calls": calls}))
+    for i in range(count if answered else count - 1):
+        result = {"call_id": f"k{i}", "name": "look", "output": "y" * number}
+        await memory.memorize("tool_result", json.dumps(result))
+
+
+@settings(max_examples=200, deadline=None)
+@given(script=actions, window=bounds, max_tokens=bounds)
+async def test_views_are_whole_groups_in_order_within_bounds(
+    script: list[Action], window: int | None, max_tokens: int | None
+) -> None:
+    """Groups never split, order kept, the newest question in view, bounds kept or the minimum."""
+    memory = WorkingMemory(window=window, max_tokens=max_tokens)
+    await play(memory, script)
+    said = memory.messages()
+    view = memory.view().messages
+    ids = [message.id for message in view]
+    assert ids == [message.id for message in said if message.id in set(ids)], "order"
+    whole = [[m.id for m in group] for group in groups(said)]
+    assert all(set(group) <= set(ids) or not set(group) & set(ids) for group in whole), "groups"
+    users = [message.id for message in said if message.role is Role.USER]
+    assert bool(ids) == bool(users)
+    if not users:
+        return
+    assert view[0].role is Role.USER
+    assert users[-1] in ids, "the newest question"
+    minimum = {users[-1], *whole[-1]}
+    if set(ids) - minimum:
+        assert window is None or len(view) <= window
+        assert max_tokens is None or sum(map(estimate_tokens, view)) <= max_tokens
+
+
+@settings(max_examples=100, deadline=None)
+@given(script=actions, window=st.integers(1, 40))
+async def test_a_wider_window_shows_no_less(script: list[Action], window: int) -> None:
+    """What a window shows, a wider one shows too."""
+    memory = WorkingMemory()
+    await play(memory, script)
+    split = groups(memory.messages())
+    narrow = {m.id for m in select(split, window=window).messages}
+    wide = {m.id for m in select(split, window=window + 1).messages}
+    assert narrow <= wide

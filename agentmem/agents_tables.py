@@ -1,7 +1,7 @@
 """The tables of the agents' file, field by field, and the definitions that they stand for."""
 
 from collections.abc import Collection, Mapping
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
@@ -67,7 +67,8 @@ class AgentTable(Wire):
     max_tool_calls: int = Field(default=10, ge=0)
     max_concurrent_tools: int | None = Field(default=None, ge=1)
     max_tokens: int = Field(default=4096, ge=1)
-    reasoning_effort: str = ""
+    reasoning_effort: Literal["", "low", "medium", "high"] = ""
+    budget: int | None = Field(default=None, ge=1)
     working_memory: WorkingMemoryTable = WorkingMemoryTable()
     long_term_memory: LongTermMemoryTable | None = None
     dream: DreamTable | None = None
@@ -86,6 +87,7 @@ class AgentTable(Wire):
             max_concurrent_tools=self.max_concurrent_tools,
             max_tokens=self.max_tokens,
             reasoning_effort=self.reasoning_effort,
+            budget=self.budget,
             working_memory=MemorySettings(**dict(self.working_memory)),
             long_term_memory=identify(memory.provider, providers) if memory else "",
             dream=DreamSettings.model_validate(dream.model_dump()) if dream else None,

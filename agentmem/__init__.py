@@ -1,1 +1,61 @@
-"""Durable memory for LLM agents on Temporal."""
+"""Durable memory for LLM agents on Temporal.
+
+Working memory lives in a workflow's history, long-term memory in a database, and dreams carry what
+matters from one to the other.
+"""
+
+from agentmem.agent import Assistant, agent
+from agentmem.contracts import AgentInput, Answer, DreamInput, DreamLimits, DreamReport
+from agentmem.dreaming.hook import dream
+from agentmem.errors import (
+    AgentMemError,
+    ConfigurationError,
+    ContextOverflow,
+    InvalidFact,
+    InvalidInput,
+    ModelCallError,
+    ProviderError,
+    RollingOver,
+    SessionBusy,
+    ToolError,
+    TurnFailed,
+)
+from agentmem.memory.long_term import LongTermMemory, long_term_memory
+from agentmem.memory.providers.protocol import MemoryProvider, TransactionalProvider
+from agentmem.memory.references import in_memory, named, postgresql, provider, sqlite
+from agentmem.memory.working import WorkingMemory, working_memory
+from agentmem.tools import tool
+
+__all__ = [
+    "AgentInput",
+    "AgentMemError",
+    "Answer",
+    "Assistant",
+    "ConfigurationError",
+    "ContextOverflow",
+    "DreamInput",
+    "DreamLimits",
+    "DreamReport",
+    "InvalidFact",
+    "InvalidInput",
+    "LongTermMemory",
+    "MemoryProvider",
+    "ModelCallError",
+    "ProviderError",
+    "RollingOver",
+    "SessionBusy",
+    "ToolError",
+    "TransactionalProvider",
+    "TurnFailed",
+    "WorkingMemory",
+    "agent",
+    "dream",
+    "in_memory",
+    "long_term_memory",
+    "named",
+    "postgresql",
+    "provider",
+    "sqlite",
+    "tool",
+    "working_memory",
+]

@@ -23,7 +23,7 @@ async def memorize_turn(memory: WorkingMemory, turn: int) -> None:
 
 async def call_group(memory: WorkingMemory, *names: str) -> None:
     """Add an assistant message with calls and a result for each."""
-    calls = [{"id": f"k{i}", "name": name, "arguments": {}} for i, name in enumerate(names)]
+    calls = [{"id": f"k{i}", "name": name} for i, name in enumerate(names)]
     await memory.memorize("tool_call", json.dumps({"calls": calls}))
     for i, name in enumerate(names):
         result = {"call_id": f"k{i}", "name": name, "output": f"result {i}"}
@@ -160,7 +160,7 @@ async def test_tool_results_over_the_budget_are_shortened() -> None:
     """B-08: results that do not fit with the question share what is left."""
     memory = working_memory(max_tokens=1_000)
     await memory.memorize("user", "read it")
-    calls = [{"id": "k", "name": "read", "arguments": {}}]
+    calls = [{"id": "k", "name": "read"}]
     await memory.memorize("tool_call", json.dumps({"calls": calls}))
     result = {"call_id": "k", "name": "read", "output": "x" * 400_000}
     await memory.memorize("tool_result", json.dumps(result))

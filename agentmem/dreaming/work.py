@@ -1,0 +1,173 @@
+"""What the phases do with what their model says: calls work on the draft, hand-ins are taken."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from agentmem.dreaming.changes import Change, Finding, Orientation
+from agentmem.dreaming.draft import Draft
+from agentmem.dreaming.exchange import Outcome, refusals
+from agentmem.dreaming.handins import HandIn, read_change, texts
+from agentmem.dreaming.prompts import fact_line
+from agentmem.dreaming.tools import PhaseName
+from agentmem.values import JSONObject, clip, dump_json
+
+RESULT_BYTES = 64 * 1024
+"""The longest result of a call, in encoded bytes."""
+_READ_KEYS = 50
+_LISTED_KEYS = 500
+_TOPICS = 12
+_WHOLE = 1 << 30
+
+
+class MemoryCalls:
+    """The four memory tools, on the draft. Which phase may use which is checked before.
+
+    Args:
+        draft: The draft.
+        phase: The phase that calls.
+    """
+
+    def __init__(self, draft: Draft, phase: PhaseName) -> None:
+        self.draft = draft
+        self.phase = phase
+        self.has_changes = False
+
+    def call(self, tool: str, arguments: JSONObject) -> Outcome:
+        """Do a call."""
+        if tool == "recall_memory":
+            return self._recall(texts(arguments.get("keys") or arguments.get("key")))
+        if tool == "list_memory_keys":
+            return self._list(arguments.get("after"))
+        return self._propose(_as_change(tool, arguments, self.draft.keys()))
+
+    def _recall(self, keys: list[str]) -> Outcome:
+        facts = self.draft.recall(keys[:_READ_KEYS])
+        missing = [key for key in keys if key not in {fact.key for fact in facts}]
+        lines = [dump_json(fact_line(fact, _WHOLE)) for fact in facts]
+        lines += [dump_json({"k": key, "missing": True}) for key in missing[:_READ_KEYS]]
+        text = clip("\n".join(lines) or "name the keys to read", RESULT_BYTES)
+        return Outcome(text=text, key=keys[0] if len(keys) == 1 else "")
+
+    def _list(self, after: Any) -> Outcome:
+        first = after if isinstance(after, str) else ""
+        keys = [fact.key for fact in self.draft.facts() if fact.key > first]
+        return Outcome(text=clip(dump_json(keys[:_LISTED_KEYS]), RESULT_BYTES))
+
+    def _propose(self, change: Change | str) -> Outcome:
+        if isinstance(change, str):
+            return Outcome(text=change, said="unreadable", fixable=True)
+        decided = self.draft.propose(change, self.phase)
+        self.has_changes = self.has_changes or decided.status in ("accepted", "flagged")
+        return Outcome(
+            text=_decision(decided),
+            said=":".join(filter(None, (decided.status, decided.code))),
+            key=decided.key,
+            fixable=decided.fixable,
+        )
+
+
+class OrientWork(MemoryCalls):
+    """Takes an orientation; keys that are not there are left out and counted.
+
+    Attributes:
+        orientation: What was handed in.
+    """
+
+    orientation: Orientation | None = None
+
+    def take(self, hand_in: HandIn, *, again: bool) -> Outcome:
+        """Take a hand-in."""
+        self.orientation = known_only(hand_in.orientation, self.draft.keys())
+        return Outcome(text="taken")
+
+
+class GatherWork(MemoryCalls):
+    """Takes findings; those without evidence may be sent once more.
+
+    Attributes:
+        dropped: Findings that cannot stand, from the last hand-in.
+    """
+
+    dropped: list[Finding] | None = None
+
+    def take(self, hand_in: HandIn, *, again: bool) -> Outcome:
+        """Take a hand-in."""
+        checked = self.draft.find(hand_in.findings)
+        self.dropped = [finding for finding in checked if not finding.id]
+        lines = [
+            f"{finding.statement!r:.80}: cite the ids of the messages that say it"
+            for finding in self.dropped
+            if "no_evidence" in finding.flags
+        ]
+        lines += hand_in.problems
+        return Outcome(text=refusals(lines), said=_said(lines), fixable=bool(lines))
+
+
+class ChangeWork(MemoryCalls):
+    """Takes changes, for consolidate and prune.
+
+    Attributes:
+        summary: What the model says was done.
+        problems: What could not be read, from the last hand-in.
+    """
+
+    summary: str = ""
+    problems: list[str] = []
+
+    def take(self, hand_in: HandIn, *, again: bool) -> Outcome:
+        """Take a hand-in."""
+        decided = [
+            self.draft.propose(change, self.phase, again=again) for change in hand_in.changes
+        ]
+        self.summary = hand_in.summary or self.summary
+        self.problems = hand_in.problems
+        lines = [_decision(change) for change in decided if change.fixable] + hand_in.problems
+        return Outcome(text=refusals(lines), said=_said(lines), fixable=bool(lines))
+
+
+def known_only(orientation: Orientation, keys: Iterable[str]) -> Orientation:
+    """Return an orientation about stored keys alone, with the number of others."""
+    known = set(keys)
+    named = [
+        *(key for group in orientation.duplicates for key in group),
+        *(key for one in orientation.contradictions for key in one.keys),
+        *(one.key for one in orientation.stale),
+        *orientation.too_long,
+    ]
+    duplicates = [_distinct(group, known) for group in orientation.duplicates]
+    contradictions = [
+        one.replace(keys=_distinct(one.keys, known), why=one.why[:200])
+        for one in orientation.contradictions
+    ]
+    return Orientation(
+        source=orientation.source,
+        topics=[topic[:80] for topic in orientation.topics[:_TOPICS]],
+        duplicates=[group for group in duplicates if len(group) > 1],
+        contradictions=[one for one in contradictions if len(one.keys) > 1],
+        stale=[one.replace(why=one.why[:200]) for one in orientation.stale if one.key in known],
+        too_long=_distinct(orientation.too_long, known),
+        unknown_keys=sum(key not in known for key in named),
+    )
+
+
+def _as_change(tool: str, arguments: JSONObject, keys: list[str]) -> Change | str:
+    if tool == "forget_memory":
+        op = "remove"
+    elif arguments.get("sources"):
+        op = "merge"
+    else:
+        op = "update" if arguments.get("key") in keys else "add"
+    return read_change({**arguments, "op": op})
+
+
+def _distinct(keys: list[str], known: set[str]) -> list[str]:
+    return [key for key in dict.fromkeys(keys) if key in known]
+
+
+def _decision(change: Change) -> str:
+    why = f": {change.message}" if change.message else ""
+    return f"{change.op} {change.key!r:.120} {change.status}{why}"
+
+
+def _said(lines: list[str]) -> str:
+    return f"{len(lines)} to mend" if lines else "ok"

@@ -1,0 +1,93 @@
+"""Settings come from the environment; the connection comes from the CLI's own variables."""
+
+from pathlib import Path
+
+import pytest
+
+from agentmem.client import connect, connection
+from agentmem.errors import ConfigurationError
+from agentmem.settings import Settings, load_settings
+
+
+def test_every_setting_has_a_default_that_needs_nothing() -> None:
+    """Without any variable: SQLite and the server's files in ./.agentmem, the queue agentmem."""
+    settings = load_settings()
+    assert settings.data_directory == Path.cwd() / ".agentmem"
+    assert settings.task_queue == "agentmem"
+    assert (settings.app, settings.model, settings.database) == ("", "", None)
+
+
+def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each field is the variable AGENTMEM_<FIELD>; an empty variable counts as not set."""
+    monkeypatch.setenv("AGENTMEM_AGENTS", "my.toml")
+    monkeypatch.setenv("AGENTMEM_APP", "my_app.py")
+    monkeypatch.setenv("AGENTMEM_MODEL", "openai/gpt-5")
+    monkeypatch.setenv("AGENTMEM_DATABASE_URL", "postgresql://me:secret@db/facts")
+    monkeypatch.setenv("AGENTMEM_DATA", "/data")
+    monkeypatch.setenv("AGENTMEM_TASK_QUEUE", "")
+    settings = load_settings()
+    assert settings.agents_file == Path("my.toml")
+    assert settings.app == "my_app.py"
+    assert settings.model == "openai/gpt-5"
+    assert settings.database == "postgresql://me:secret@db/facts"
+    assert settings.data_directory == Path("/data")
+    assert settings.task_queue == "agentmem"
+
+
+def test_settings_show_no_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Printing or logging the settings shows no database password."""
+    monkeypatch.setenv("AGENTMEM_DATABASE_URL", "postgresql://me:secret@db/facts")
+    settings = load_settings()
+    assert "secret" not in repr(settings)
+    assert "secret" not in settings.model_dump_json()
+
+
+def test_the_agents_file_beside_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """agentmem.toml in the working directory is read where AGENTMEM_AGENTS is not set."""
+    monkeypatch.chdir(tmp_path)
+    assert load_settings().agents_file is None
+    (tmp_path / "agentmem.toml").touch()
+    assert load_settings().agents_file == Path("agentmem.toml")
+
+
+@pytest.mark.parametrize(
+    ("model", "dev", "expected"),
+    [
+        ("openai/gpt-5", True, "openai/gpt-5"),
+        ("", True, "agentmem/offline"),
+        ("", False, "ollama/llama3.2"),
+    ],
+)
+def test_the_offline_model_is_chosen_in_development_only(
+    model: str, dev: bool, expected: str
+) -> None:
+    """A worker never falls back to the offline model by itself."""
+    assert Settings(model=model).default_model(dev=dev) == expected
+
+
+def test_the_connection_is_the_clis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """TEMPORAL_* variables and the chosen profile of the CLI's file name server and namespace."""
+    assert connection().get("target_host") == "localhost:7233"
+    assert connection().get("namespace") == "default"
+    profiles = tmp_path / "temporal.toml"
+    profiles.write_text('[profile.prod]\naddress = "prod:7233"\nnamespace = "orders"\n')
+    monkeypatch.setenv("TEMPORAL_CONFIG_FILE", str(profiles))
+    monkeypatch.setenv("TEMPORAL_PROFILE", "prod")
+    assert connection().get("target_host") == "prod:7233"
+    assert connection().get("namespace") == "orders"
+    monkeypatch.setenv("TEMPORAL_ADDRESS", "other:7233")
+    assert connection().get("target_host") == "other:7233"
+
+
+def test_an_unknown_profile_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A profile that the file does not have is the caller's mistake, named in the message."""
+    monkeypatch.setenv("TEMPORAL_PROFILE", "nowhere")
+    with pytest.raises(ConfigurationError, match="nowhere"):
+        connection()
+
+
+async def test_no_server_is_said_with_its_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no server answers, the message has the address and how to start one."""
+    monkeypatch.setenv("TEMPORAL_ADDRESS", "localhost:1")
+    with pytest.raises(ConfigurationError, match=r"localhost:1.*worker\.py --dev"):
+        await connect()

@@ -103,12 +103,12 @@ def approvals() -> Approvals:
 
     A workflow that has handlers of that name keeps them and answers through what it was given.
     """
-    handler = cast(object, workflow.get_update_handler("approve"))  # pyright: ignore[reportUnknownMemberType]
+    handler = cast(object, workflow.get_update_handler("approve"))
     owner = getattr(handler, "__self__", None)
     if isinstance(owner, Approvals):
         return owner
     made = Approvals()
     if handler is None:
-        workflow.set_update_handler("approve", made.approve, validator=made.check)  # pyright: ignore[reportUnknownMemberType]
-        workflow.set_signal_handler("approve", made.approve_by_signal)  # pyright: ignore[reportUnknownMemberType]
+        workflow.set_update_handler("approve", made.approve, validator=made.check)
+        workflow.set_signal_handler("approve", made.approve_by_signal)
     return made

@@ -90,9 +90,7 @@ async def _update(
     deadline = asyncio.get_running_loop().time() + PATIENCE.total_seconds()
     while True:
         try:
-            return await session.execute_update(  # pyright: ignore[reportUnknownMemberType]
-                name, message, id=turn, result_type=result
-            )
+            return await session.execute_update(name, message, id=turn, result_type=result)
         except WorkflowUpdateFailedError as error:
             cause = error.cause
             later = isinstance(cause, ApplicationError) and cause.type == RollingOver.__name__

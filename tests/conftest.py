@@ -36,7 +36,7 @@ def temporal_binary() -> str:
 async def env() -> AsyncIterator[WorkflowEnvironment]:
     """A real Temporal server on a free port, one for each test process."""
     extra = [f"--search-attribute={name}=Keyword" for name in SEARCH_ATTRIBUTES]
-    async with await WorkflowEnvironment.start_local(  # pyright: ignore[reportUnknownMemberType]
+    async with await WorkflowEnvironment.start_local(
         dev_server_existing_path=temporal_binary(),
         dev_server_extra_args=extra,
         data_converter=pydantic_data_converter,

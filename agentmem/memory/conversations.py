@@ -60,10 +60,10 @@ def conversations() -> Conversations:
     The registered handler is where it lives: that works in `__init__` as in `run`, and for
     workflow classes that know nothing of it.
     """
-    handler = cast(object, workflow.get_query_handler(MESSAGES_QUERY))  # pyright: ignore[reportUnknownMemberType]
+    handler = cast(object, workflow.get_query_handler(MESSAGES_QUERY))
     owner = getattr(handler, "__self__", None)
     if isinstance(owner, Conversations):
         return owner
     made = Conversations()
-    workflow.set_query_handler(MESSAGES_QUERY, made.page)  # pyright: ignore[reportUnknownMemberType]
+    workflow.set_query_handler(MESSAGES_QUERY, made.page)
     return made

@@ -1,0 +1,57 @@
+"""Calls to a memory store from workflow code: recorded activities, typed errors."""
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from temporalio import workflow
+from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
+
+from agentmem.contracts import Fetch
+from agentmem.errors import AgentMemError, ConfigurationError, InvalidFact, ProviderError
+from agentmem.failures import describe
+from agentmem.policies import MEMORY
+from agentmem.values import clip
+
+Result = TypeVar("Result")
+
+# The server refuses summaries over 400 bytes, and the workflow task that sends one is tried again
+# for ever.
+_SUMMARY_BYTES = 200
+_TOO_LARGE = {"PayloadsTooLarge", "PayloadSizeError"}
+
+
+async def called(
+    declared: Callable[[Fetch], Awaitable[Result]], request: Fetch, summary: str
+) -> Result:
+    """Run a memory activity and return its result.
+
+    Args:
+        declared: The activity's declaration.
+        request: What it takes.
+        summary: What the Temporal UI shows: may name a key, must not show a value.
+
+    Raises:
+        InvalidFact: The key or the value cannot be stored.
+        ConfigurationError: The worker cannot open the provider.
+        ProviderError: The store failed, after all attempts.
+    """
+    try:
+        return await workflow.execute_activity(
+            declared, request, summary=clip(summary, _SUMMARY_BYTES), **MEMORY
+        )
+    except ActivityError as error:
+        if is_cancelled_exception(error):
+            raise
+        raise _typed(error, summary) from error
+
+
+def _typed(error: ActivityError, what: str) -> AgentMemError:
+    cause = error.cause
+    kind = cause.type if isinstance(cause, ApplicationError) else None
+    if kind in _TOO_LARGE:
+        return ProviderError(f"{what}: over 2 MB at once; recall the keys one by one")
+    if kind == InvalidFact.__name__:
+        return InvalidFact(f"{what}: {describe(error)}")
+    if kind == ConfigurationError.__name__:
+        return ConfigurationError(f"{what}: {describe(error)}")
+    return ProviderError(f"{what}: {describe(error)}")

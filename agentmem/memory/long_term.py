@@ -1,0 +1,175 @@
+"""Long-term memory: facts by key, in a scope of an agent, wherever the code runs."""
+
+import json
+from typing import Any
+
+from temporalio import workflow
+
+from agentmem import contracts
+from agentmem.contracts import Fetch, Store, ToolSpec
+from agentmem.errors import ConfigurationError
+from agentmem.facts import checked_name, checked_value
+from agentmem.memory.in_workflow import called
+from agentmem.memory.providers.protocol import MemoryProvider
+from agentmem.memory.references import ProviderReference
+from agentmem.memory.tools import HINT, memory_tools
+from agentmem.values import JSONValue
+
+
+class LongTermMemory:
+    """Facts of one scope: a key and a JSON value each, kept until they are forgotten.
+
+    In a workflow each method is a recorded activity: replay gives the same answer without asking
+    the store again. Elsewhere (an activity, a script) it asks the store directly. Both give the
+    same results.
+
+    Args:
+        provider: Where the facts live: `sqlite("research.db")`, `postgresql()`, `in_memory()` or
+            `named("...")` for a store of your own.
+        agent: Whose facts.
+        scope: Which scope of that agent, for example a user.
+
+    Raises:
+        ConfigurationError: `provider` is no reference but a URL or a client object.
+        InvalidFact: `agent` or `scope` is empty, over 512 bytes or not valid Unicode.
+    """
+
+    def __init__(self, provider: ProviderReference, agent: str, scope: str) -> None:
+        self._store = Store(
+            provider=_identity(provider),
+            agent=checked_name(agent, "agent"),
+            scope=checked_name(scope, "scope"),
+        )
+
+    @property
+    def agent(self) -> str:
+        """Whose facts these are."""
+        return self._store.agent
+
+    @property
+    def scope(self) -> str:
+        """Which scope of the agent."""
+        return self._store.scope
+
+    @property
+    def provider(self) -> str:
+        """The provider's identity, like `sqlite:research.db`."""
+        return self._store.provider
+
+    @property
+    def store(self) -> Store:
+        """Provider, agent and scope, as they travel."""
+        return self._store
+
+    async def memorize(self, key: str, value: JSONValue) -> None:
+        """Store a value under a key, in place of what was there.
+
+        Args:
+            key: 1 to 512 bytes of UTF-8, compared exactly (after NFC normalisation).
+            value: Any JSON value whose JSON takes at most 64 KiB. Tuples become lists, and keys
+                of objects text, as JSON has them.
+
+        Raises:
+            InvalidFact: The key or the value cannot be stored; nothing was.
+            ProviderError: The store failed, after retries in a workflow.
+        """
+        key = checked_name(key, "key")
+        value = json.loads(checked_value(value, key))
+        if workflow.in_workflow():
+            request = Fetch(store=self._store, key=key, value=value)
+            await called(contracts.memorize, request, f"memorize {key}")
+            return
+        provider = await _provider(self._store)
+        await provider.memorize(self.agent, self.scope, key, value)
+
+    async def recall(self, key: str | None = None) -> Any:
+        """Return a key's value, None if there is none; without a key, all values by key.
+
+        Raises:
+            InvalidFact: The key is none that a store could hold.
+            ProviderError: The store failed, after retries in a workflow; or all values together
+                are more than a workflow can be given (2 MB).
+        """
+        key = None if key is None else checked_name(key, "key")
+        if workflow.in_workflow():
+            request = Fetch(store=self._store, key=key)
+            return await called(contracts.recall, request, f"recall {key or 'all'}")
+        provider = await _provider(self._store)
+        return await provider.recall(self.agent, self.scope, key)
+
+    async def forget(self, key: str | None = None) -> None:
+        """Remove a key; no error if it is missing. Without a key, remove the whole scope.
+
+        Raises:
+            InvalidFact: The key is none that a store could hold, an empty one for example.
+            ProviderError: The store failed, after retries in a workflow.
+        """
+        key = None if key is None else checked_name(key, "key")
+        if workflow.in_workflow():
+            request = Fetch(store=self._store, key=key)
+            await called(contracts.forget, request, f"forget {key or 'all'}")
+            return
+        provider = await _provider(self._store)
+        await provider.forget(self.agent, self.scope, key)
+
+    async def keys(self) -> list[str]:
+        """Return the scope's keys, sorted.
+
+        Raises:
+            ProviderError: The store failed, after retries in a workflow.
+        """
+        if workflow.in_workflow():
+            return await called(contracts.keys, Fetch(store=self._store), "list keys")
+        provider = await _provider(self._store)
+        return await provider.keys(self.agent, self.scope)
+
+    async def scopes(self) -> list[str]:
+        """Return the agent's scopes that hold a fact, sorted.
+
+        Raises:
+            ProviderError: The store failed, after retries in a workflow.
+        """
+        if workflow.in_workflow():
+            return await called(contracts.scopes, Fetch(store=self._store), "list scopes")
+        provider = await _provider(self._store)
+        return await provider.scopes(self.agent)
+
+    def as_tools(self) -> list[ToolSpec]:
+        """Return the four tools by which a model uses these facts.
+
+        `recall_memory`, `store_memory`, `forget_memory` and `list_memory_keys`. None of them can
+        remove more than one fact in a call.
+        """
+        return memory_tools(self._store)
+
+    def system_prompt_hint(self) -> str:
+        """Return the paragraph that tells a model of its memory, for the system prompt."""
+        return HINT
+
+
+def long_term_memory(provider: ProviderReference, agent: str, scope: str) -> LongTermMemory:
+    """Return the facts of a scope; all three are required. See `LongTermMemory`.
+
+    Raises:
+        ConfigurationError: `provider` is no reference but a URL or a client object.
+        InvalidFact: `agent` or `scope` is empty, over 512 bytes or not valid Unicode.
+    """
+    return LongTermMemory(provider, agent, scope)
+
+
+def _identity(provider: object) -> str:
+    if isinstance(provider, ProviderReference):
+        return provider.identity
+    raise ConfigurationError(
+        f"provider is a {type(provider).__name__}, and workflow code holds neither clients nor "
+        'URLs: pass sqlite("research.db"), postgresql() or in_memory(); for a store of your own, '
+        'mark what makes it with @provider("name") in the module of AGENTMEM_APP and pass '
+        'named("name")'
+    )
+
+
+async def _provider(store: Store) -> MemoryProvider:
+    # Imported here: the stores load SQLAlchemy, which no workflow may.
+    from agentmem.memory.providers.registry import default_providers
+
+    return await default_providers().get(store.provider)

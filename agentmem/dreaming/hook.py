@@ -5,8 +5,9 @@ makes the id a lock: one dream a scope at a time. Whoever finds one running tell
 more, and it goes round again.
 """
 
+import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from typing import Any, Protocol
 from urllib.parse import quote
 
@@ -17,11 +18,13 @@ from temporalio.exceptions import ApplicationError, WorkflowAlreadyStartedError
 from agentmem import contracts
 from agentmem.contracts import Definition, DreamInput, DreamLimits, Resolve, Store
 from agentmem.errors import DreamFailed
+from agentmem.failures import describe
+from agentmem.hooks import Hook
 from agentmem.policies import DREAM_RUN_TIMEOUT, MEMORY, TASK_TIMEOUT
 from agentmem.values import clip
 
-Hook = Callable[[str, Any], Awaitable[None]]
-"""Called with the agent's name and the answer, None on a pause."""
+START_TIMEOUT = timedelta(seconds=10)
+"""How long an agent's answer may wait for its dream to start; then it is given up."""
 
 ID_BYTES = 200
 """The longest plain id; an id of over 1,000 bytes would hang the parent."""
@@ -59,7 +62,7 @@ def dream(
     limits: DreamLimits | None = None,
     task_queue: str | None = None,
 ) -> Hook:
-    """Return a hook, for `on_complete` and `on_pause`, that starts a dream and does not wait for it.
+    """Return a hook for `on_complete` and `on_pause` that starts a dream, and waits for none.
 
     The hook carries what was said since the last time over to the scope's transcript and starts
     the dream, or tells the running one that there is more. What goes wrong is one warning in the
@@ -74,22 +77,27 @@ def dream(
         task_queue: Where the dream runs; the workflow's own task queue if None.
     """
 
-    async def start(agent_name: str, value: Any) -> None:
-        try:
-            store = await _resolved(long_term_memory.store)
-            await working_memory.append_transcript(store)
-            request = DreamInput(
-                agent=store.agent,
-                scope=store.scope,
-                provider=store.provider,
-                model=model or "",
-                limits=limits or DreamLimits(),
-            )
-            await start_dream(request, workflow=workflow, task_queue=task_queue)
-        except Exception as error:
-            temporal.logger.warning("%s: no dream was started: %s", agent_name, _reason(error))
+    async def start() -> None:
+        store = await _resolved(long_term_memory.store)
+        await working_memory.append_transcript(store)
+        request = DreamInput(
+            agent=store.agent,
+            scope=store.scope,
+            provider=store.provider,
+            model=model or "",
+            limits=limits or DreamLimits(),
+        )
+        await start_dream(request, workflow=workflow, task_queue=task_queue)
 
-    return start
+    async def hook(agent_name: str, value: Any) -> None:
+        try:
+            await asyncio.wait_for(start(), START_TIMEOUT.total_seconds())
+        except TimeoutError:
+            temporal.logger.warning("%s: no dream was started within %s", agent_name, START_TIMEOUT)
+        except Exception as error:
+            temporal.logger.warning("%s: no dream was started: %s", agent_name, describe(error))
+
+    return hook
 
 
 async def start_dream(
@@ -169,9 +177,3 @@ async def _resolved(store: Store) -> Store:
 
 def _summary(request: DreamInput) -> str:
     return f"Dream of {clip(request.agent, _NAME_BYTES)}, {clip(request.scope, _NAME_BYTES)}"
-
-
-def _reason(error: BaseException) -> str:
-    while error.__cause__ is not None:  # the server's wrapping says only that something failed
-        error = error.__cause__
-    return str(error)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from agentmem.dreaming.changes import Change, Finding, Orientation
+from agentmem.dreaming.changes import Change, Orientation
 from agentmem.dreaming.draft import Draft
 from agentmem.dreaming.exchange import Outcome, refusals
 from agentmem.dreaming.handins import HandIn, read_change, texts
@@ -85,18 +85,20 @@ class GatherWork(MemoryCalls):
     """Takes findings; those without evidence may be sent once more.
 
     Attributes:
-        dropped: Findings that cannot stand, from the last hand-in.
+        refused: What cannot stand, from the last hand-in, with the reason.
     """
 
-    dropped: list[Finding] | None = None
+    refused: list[str] = []
 
     def take(self, hand_in: HandIn, *, again: bool) -> Outcome:
         """Take a hand-in."""
         checked = self.draft.find(hand_in.findings)
-        self.dropped = [finding for finding in checked if not finding.id]
+        dropped = [finding for finding in checked if not finding.id]
+        self.refused = [f"finding dropped: {', '.join(finding.flags)}" for finding in dropped]
+        self.refused += hand_in.problems
         lines = [
             f"{finding.statement!r:.80}: cite the ids of the messages that say it"
-            for finding in self.dropped
+            for finding in dropped
             if "no_evidence" in finding.flags
         ]
         lines += hand_in.problems

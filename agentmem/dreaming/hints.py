@@ -1,0 +1,103 @@
+"""What code itself sees in a scope: near-equal keys, alike values, expired and long facts.
+
+Hints help a model to look, stand in where it hands in nothing, and nominate what prune looks at.
+They decide nothing: what goes is for the rules.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import date
+
+from agentmem.dreaming.changes import Orientation, Stale
+from agentmem.dreaming.rules import THRESHOLDS, Thresholds
+from agentmem.dreaming.rules.removal import expired
+from agentmem.dreaming.text import Rarity, content, fold_key, text_of
+from agentmem.facts import Fact
+from agentmem.values import JSONObject, Wire
+
+_PAIRS = 50
+_RAREST = 5
+
+
+class Hints(Wire):
+    """What code sees.
+
+    Attributes:
+        near_keys: Groups of keys that differ by case, hyphens, underscores or spaces.
+        alike: Pairs of keys whose values share most of their words.
+        expired: Keys that have passed their own stored date.
+        too_long: Keys with long values.
+    """
+
+    near_keys: list[list[str]] = []
+    alike: list[list[str]] = []
+    expired: list[str] = []
+    too_long: list[str] = []
+
+    def lines(self) -> list[JSONObject]:
+        """Return them as lines for a model."""
+        groups: list[tuple[str, list[list[str]]]] = [
+            ("near_keys", self.near_keys),
+            ("alike", self.alike),
+            ("expired", [[key] for key in self.expired]),
+            ("too_long", [[key] for key in self.too_long]),
+        ]
+        return [{"hint": name, "keys": keys} for name, found in groups for keys in found]
+
+    def orientation(self) -> Orientation:
+        """Return them in place of an orientation that no model handed in."""
+        return Orientation(
+            source="code",
+            duplicates=[*self.near_keys, *self.alike],
+            stale=[Stale(key=key, why="expired") for key in self.expired],
+            too_long=self.too_long,
+        )
+
+    def nominated(self, unprotected: Sequence[str] = ()) -> dict[str, str]:
+        """Return the keys that prune is to look at, with the reason.
+
+        Args:
+            unprotected: Keys that must go for the cap to hold, lowest score first.
+        """
+        pairs = [key for keys in (*self.near_keys, *self.alike) for key in keys]
+        return {
+            **dict.fromkeys(pairs, "near_duplicate"),
+            **dict.fromkeys(self.too_long, "too_long"),
+            **dict.fromkeys(unprotected, "over_cap"),
+            **dict.fromkeys(self.expired, "expired"),
+        }
+
+
+def look(facts: Sequence[Fact], today: date, limits: Thresholds = THRESHOLDS) -> Hints:
+    """Return what code sees in these facts; pinned ones are left alone."""
+    free = [fact for fact in facts if not fact.pinned]
+    near: defaultdict[str, list[str]] = defaultdict(list)
+    for fact in free:
+        near[fold_key(fact.key)].append(fact.key)
+    return Hints(
+        near_keys=[keys for keys in near.values() if len(keys) > 1],
+        alike=_alike(free, limits.near_overlap),
+        expired=[fact.key for fact in free if expired(fact, today)],
+        too_long=[fact.key for fact in free if len(text_of(fact.value)) > limits.long_characters],
+    )
+
+
+def _alike(facts: Sequence[Fact], least: float) -> list[list[str]]:
+    """Pairs whose shared words weigh at least that share of the lighter value's words."""
+    rarity = Rarity(text_of(fact.value) for fact in facts)
+    words = {fact.key: set(content(text_of(fact.value))) for fact in facts}
+    weights = {key: sum(map(rarity.weight, sorted(mine))) for key, mine in words.items()}
+    holders: defaultdict[str, list[str]] = defaultdict(list)
+    pairs: dict[tuple[str, str], float] = {}
+    for key, mine in words.items():
+        # Values that share most of their weight share one of their rarest words.
+        rarest = sorted(mine, key=lambda word: (-rarity.weight(word), word))[:_RAREST]
+        for other in dict.fromkeys(other for word in rarest for other in holders[word]):
+            shared = mine & words[other]
+            share = sum(map(rarity.weight, sorted(shared))) / min(weights[key], weights[other])
+            if len(shared) > 1 and share >= least:
+                pairs[other, key] = share
+        for word in rarest:
+            holders[word].append(key)
+    best = sorted(pairs, key=lambda pair: (-pairs[pair], pair))[:_PAIRS]
+    return [list(pair) for pair in sorted(best)]

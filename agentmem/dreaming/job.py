@@ -1,0 +1,93 @@
+"""One phase of one dream at work: its talk with the model, its result, its words for people."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agentmem.contracts import Phase, PhaseResult
+from agentmem.dreaming.exchange import Exchange, Work
+from agentmem.dreaming.prompts import request_text
+from agentmem.dreaming.replies import Asker, Progress, Replies
+from agentmem.dreaming.snapshot import Desk, Kept
+from agentmem.dreaming.tools import PhaseName
+from agentmem.errors import DreamFailed
+from agentmem.values import JSONObject
+
+Blocks = Sequence[tuple[str, Sequence[JSONObject]]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """One phase of one dream.
+
+    Attributes:
+        name: Which phase.
+        phase: What was asked for.
+        desk: The dream.
+        ask: Asks the model.
+        progress: Told small counters.
+    """
+
+    name: PhaseName
+    phase: Phase
+    desk: Desk
+    ask: Asker
+    progress: Progress
+
+    async def talk(self, work: Work, blocks: Blocks) -> Exchange:
+        """Put data before the model and let it work until the phase ends."""
+        desk = self.desk
+        replies = Replies(
+            ask=self.ask,
+            provider=desk.provider,
+            store=desk.store,
+            dream=desk.record.id,
+            phase=self.name,
+            model=self.phase.model,
+            progress=self.progress,
+        )
+        text = request_text(self.name, desk.record.id, blocks)
+        messages = [*desk.prefix, {"role": "user", "content": text}]
+        exchange = Exchange(replies=replies, work=work, limit=self.phase.limit, messages=messages)
+        await exchange.run()
+        return exchange
+
+    async def end(
+        self,
+        kept: Kept,
+        summary: str,
+        counts: dict[str, int],
+        exchange: Exchange | None = None,
+    ) -> PhaseResult:
+        """Keep the phase's result, and return it."""
+        result = PhaseResult(summary=summary, counts=counts)
+        if exchange is None:
+            result = result.replace(summary=f"{summary}, no model call")
+        else:
+            result = result.replace(usage=exchange.replies.usage, trace=exchange.trace)
+            if exchange.limit_reached:
+                kept = noted(kept, f"{self.name}: limit_reached, {exchange.calls} tool calls")
+        return await self.desk.save(kept, self.name, result)
+
+
+def words(counts: dict[str, int], *names: str) -> str:
+    """Return counts in words, the first always and others where they are not zero."""
+    singular = {"facts": "fact", "findings": "finding", "changes": "change", "messages": "message"}
+    singular |= {"duplicates": "duplicate", "contradictions": "contradiction"}
+    told = [name for place, name in enumerate(names) if counts[name] or place == 0]
+    return ", ".join(
+        f"{counts[name]} {singular.get(name, name) if counts[name] == 1 else name}" for name in told
+    )
+
+
+def noted(kept: Kept, note: str) -> Kept:
+    """Return what phases keep with one more note for the report."""
+    return kept.replace(notes=[*kept.notes, note])
+
+
+def nothing_handed_in(job: Job, exchange: Exchange) -> DreamFailed:
+    """Return the error of a phase that code cannot stand in for, in words for people."""
+    why = "its limit of tool calls is reached" if exchange.limit_reached else "it answered in prose"
+    return DreamFailed(
+        f"{job.phase.model} handed in nothing in {job.name}: {why}. A model that calls tools, or a "
+        "larger one, may do better; the messages wait for the next dream"
+    )

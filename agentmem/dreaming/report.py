@@ -1,0 +1,116 @@
+"""Committing a dream, and reporting what it did: counts and keys, no values."""
+
+from collections import Counter
+
+from agentmem.contracts import DreamReport, Phase, Usage
+from agentmem.dreaming.changes import Change
+from agentmem.dreaming.effects import applied
+from agentmem.dreaming.rules import stands
+from agentmem.dreaming.snapshot import Desk
+from agentmem.memory.providers.protocol import TransactionalProvider
+from agentmem.values import clip, encoded_size
+
+REPORT_BYTES = 4_000
+"""A report lands in the history of a parent that still runs."""
+_KEY_BYTES = 80
+_LINE_BYTES = 200
+_SUMMARY_BYTES = 600
+_APPLIED = 40
+_HELD = 20
+
+_DONE = {"add": "added", "update": "updated", "merge": "merged", "remove": "removed"}
+
+
+async def commit_dream(provider: TransactionalProvider, phase: Phase) -> DreamReport:
+    """Commit a dream's draft in one transaction, once by its id, and report it.
+
+    Raises:
+        DreamFailed: There is no such dream.
+        ProviderError: The store failed, or another dream has consumed the same messages; nothing
+            was changed.
+    """
+    desk = await Desk.load(provider, phase)
+    if desk.record.status == "running":
+        desk.draft.finish(phase.keys)
+        kept = desk.kept.replace(draft=desk.draft.dump())
+        record = desk.record.replace(status=_status(desk), data=kept.model_dump(mode="json"))
+        await provider.commit(phase.store.agent, phase.store.scope, record, desk.draft.steps())
+        # What the store now holds is what is reported, also by a retry of this commit.
+        desk = await Desk.load(provider, phase)
+    return report(desk)
+
+
+def report(desk: Desk) -> DreamReport:
+    """Report a committed dream, in at most 4 kB."""
+    lost = set(desk.record.conflicts)
+    changes = [
+        change.replace(status="conflict", message="changed meanwhile")
+        if change.id in lost
+        else change
+        for change in desk.draft.changes
+    ]
+    standing = [change for change in changes if stands(change)]
+    refused = [line for lines in desk.kept.refused.values() for line in lines]
+    counts = Counter(change.status for change in changes)
+    if refused:
+        counts["rejected"] += len(refused)
+    before, after = desk.draft.before, applied(desk.draft.before, standing)
+    usage = Usage(requests=0)
+    for result in desk.kept.phases.values():
+        usage = usage.plus(result.usage)
+    return _fitting(
+        DreamReport(
+            status=_status(desk, conflicts=len(lost)),
+            summary=_summary(standing, desk.kept.summary),
+            dream=desk.record.id,
+            keys_before=len(before),
+            keys_after=len(after),
+            changes=dict(counts),
+            applied=[_line(one) for one in standing if one.op != "confirm"][:_APPLIED],
+            held=[_refusal(one) for one in changes if one.status in ("held", "rejected")][:_HELD]
+            + [clip(line, _LINE_BYTES) for line in refused[:_HELD]],
+            conflicts=[clip(one.key, _KEY_BYTES) for one in changes if one.id in lost],
+            notes=[*desk.kept.notes, *_over_cap(len(after), desk.kept.cap)],
+            usage=usage,
+        )
+    )
+
+
+def _status(desk: Desk, conflicts: int = 0) -> str:
+    counts = desk.draft.counts()
+    if conflicts or desk.kept.refused or counts.get("held") or counts.get("rejected"):
+        return "completed_with_rejections"
+    if not desk.draft.findings and not desk.draft.changes:
+        return "nothing_learned"
+    return "completed"
+
+
+def _summary(standing: list[Change], said: str) -> str:
+    counts = Counter(_DONE[change.op] for change in standing if change.op in _DONE)
+    done = ", ".join(f"{counts[name]} {name}" for name in _DONE.values() if counts[name])
+    text = f"{done or 'nothing changed'}. {' '.join(said.split())}".strip()
+    return clip(text, _SUMMARY_BYTES)
+
+
+def _line(change: Change) -> str:
+    reason = f": {change.reason}" if change.reason else ""
+    return f"{change.op} {clip(change.key, _KEY_BYTES)}{reason}"
+
+
+def _refusal(change: Change) -> str:
+    return clip(f"{change.status} {_line(change)}: {change.message or change.code}", _LINE_BYTES)
+
+
+def _over_cap(after: int, cap: int) -> list[str]:
+    return [f"over_cap: {after} facts, the cap is {cap}"] if after > cap else []
+
+
+def _fitting(whole: DreamReport) -> DreamReport:
+    """Shorten the longest list until the report fits; the counts still tell how many there were."""
+    while encoded_size(whole.model_dump_json()) > REPORT_BYTES:
+        lists = {name: getattr(whole, name) for name in ("applied", "held", "conflicts", "notes")}
+        longest = max(lists, key=lambda name: len("".join(lists[name])))
+        if not lists[longest]:
+            break
+        whole = whole.replace(**{longest: lists[longest][:-1]})
+    return whole

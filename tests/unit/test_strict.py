@@ -1,0 +1,208 @@
+"""The nine strict rules, each broken alone; a request that keeps them all breaks none."""
+
+import json
+from typing import Any
+
+import pytest
+
+from agentmem.testing import ollama, strict
+
+Messages = list[dict[str, Any]]
+
+
+def tool_call(call_id: Any, arguments: Any = "{}") -> dict[str, Any]:
+    function = {"name": "look", "arguments": arguments}
+    return {"id": call_id, "type": "function", "function": function}
+
+
+def result(call_id: Any, content: Any = "seen") -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": call_id, "content": content}
+
+
+SYSTEM = {"role": "system", "content": "Be brief. Today is Monday."}
+USER = {"role": "user", "content": "two cities please"}
+CALLS = {"role": "assistant", "content": None, "tool_calls": [tool_call("k1"), tool_call("k2")]}
+ANSWER = {"role": "assistant", "content": "done"}
+CLEAN: Messages = [SYSTEM, USER, CALLS, result("k1"), result("k2"), ANSWER, USER]
+
+
+def rules(
+    messages: Messages, prompt: str | None = None, given: Messages | None = None
+) -> list[str]:
+    """The numbers of the broken rules."""
+    found = strict.violations(messages, prompt, given=given or [])
+    return [line.split(":")[0].removeprefix("rule ") for line in found]
+
+
+def test_a_sound_conversation_breaks_no_rule() -> None:
+    """Parallel calls answered in order, with the prompt and an addition to it, pass."""
+    assert strict.violations(CLEAN, "Be brief.") == []
+
+
+def test_results_of_parallel_calls_may_come_in_any_order() -> None:
+    """Rule 4 asks for every result before the next message, not for an order among them."""
+    assert rules([USER, CALLS, result("k2"), result("k1"), ANSWER]) == []
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [SYSTEM, SYSTEM, USER],
+        [USER, SYSTEM],
+        [{"role": "system", "content": "Be chatty."}, USER],
+        [USER],
+    ],
+    ids=["two", "not first", "another prompt", "prompt missing"],
+)
+def test_rule_1_wants_one_system_message_first_with_the_prompt(messages: Messages) -> None:
+    """A second, a late, a different and a missing system message each break rule 1."""
+    assert rules(messages, "Be brief.") == ["1"]
+
+
+def test_without_a_configured_prompt_any_system_message_or_none_will_do() -> None:
+    """Rule 1 compares texts only when it is told the prompt."""
+    assert rules([USER]) == rules([SYSTEM, USER]) == []
+
+
+@pytest.mark.parametrize("messages", [[SYSTEM, ANSWER, USER], [SYSTEM], []])
+def test_rule_2_wants_the_user_first(messages: Messages) -> None:
+    """A-05: a greeting first, a system prompt alone and an empty list break rule 2."""
+    assert rules(messages) == ["2"]
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [USER, result("k1")],
+        [USER, CALLS, result("k1"), result("k2"), ANSWER, result("k1")],
+        [USER, CALLS, result("k1"), result("k2"), result("k3")],
+    ],
+    ids=["no call at all", "not the nearest assistant message", "unknown id"],
+)
+def test_rule_3_wants_a_call_for_every_result(messages: Messages) -> None:
+    """A result that answers no call of the nearest assistant message breaks rule 3."""
+    assert rules(messages) == ["3"]
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [USER, CALLS, result("k1"), USER],
+        [USER, CALLS, result("k1")],
+        [USER, CALLS, result("k1"), result("k2"), result("k2")],
+    ],
+    ids=["before the next message", "at the end", "twice"],
+)
+def test_rule_4_wants_every_call_answered_once(messages: Messages) -> None:
+    """A-07: an open call, and a call answered twice, break rule 4."""
+    assert rules(messages) == ["4"]
+
+
+@pytest.mark.parametrize("call_id", [None, "", "  ", 7])
+def test_rule_5_wants_ids_that_are_text(call_id: Any) -> None:
+    """C-08: a missing, an empty and a blank id and a number break rule 5."""
+    call = {"role": "assistant", "content": None, "tool_calls": [tool_call(call_id)]}
+    assert rules([USER, call, result(call_id)]) == ["5"]
+
+
+def test_rule_5_wants_ids_unique_in_the_whole_request() -> None:
+    """C-07: one id in two turns breaks rule 5, although each turn is paired."""
+    call = {"role": "assistant", "content": None, "tool_calls": [tool_call("x1")]}
+    assert rules([USER, call, result("x1"), USER, call, result("x1")]) == ["5"]
+
+
+@pytest.mark.parametrize(
+    "arguments", ["", '{"city": "Osl', "[1,2]", "7", "null", None, {"city": "Oslo"}, '{"a": NaN}']
+)
+def test_rule_6_wants_arguments_that_are_a_json_object(arguments: Any) -> None:
+    """C-01 to C-03: text that is no JSON object, and an object that is no text, break rule 6."""
+    call = {"role": "assistant", "content": None, "tool_calls": [tool_call("k1", arguments)]}
+    assert rules([USER, call, result("k1")]) == ["6"]
+
+
+@pytest.mark.parametrize("content", [None, "", " \n", [], [{"type": "text", "text": None}]])
+@pytest.mark.parametrize("role", ["user", "assistant", "tool"])
+def test_rule_7_wants_text_or_calls_in_every_message(role: str, content: Any) -> None:
+    """C-12, D-01: blank content breaks rule 7 in every role."""
+    messages = [dict(message) for message in CLEAN]
+    message = next(m for m in reversed(messages) if m["role"] == role)
+    message["content"] = content
+    assert rules(messages) == ["7"]
+
+
+def test_an_image_alone_is_not_blank() -> None:
+    """Rule 7 asks for text only where there is no other part."""
+    image = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
+    assert rules([{"role": "user", "content": [image]}]) == []
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), "half \ud83d of an emoji"])
+def test_rule_8_wants_standard_json_in_utf_8(value: Any) -> None:
+    """C-11: NaN, an infinity and a lone surrogate anywhere in a message break rule 8."""
+    assert rules([{**USER, "extra": {"mean": value}}]) == ["8"]
+
+
+THOUGHT = {"type": "thinking", "thinking": "hm", "signature": "s1"}
+REDACTED = {"type": "redacted_thinking", "data": "d"}
+REASONED = [
+    {"reasoning_content": "hm"},
+    {"thinking_blocks": [THOUGHT, REDACTED]},
+    {"content": [THOUGHT, {"type": "text", "text": "done"}]},
+    {"provider_specific_fields": {"thought_signature": "abc=="}},
+]
+
+
+@pytest.mark.parametrize("fields", REASONED)
+def test_rule_9_wants_reasoning_parts_back_unchanged(fields: dict[str, Any]) -> None:
+    """D-06 to D-08: parts sent back pass; parts dropped, changed or invented break rule 9."""
+    given = {**ANSWER, **fields}
+    changed = json.loads(json.dumps(given).replace("hm", "oh").replace("abc", "xyz"))
+    assert rules([USER, given, USER], given=[given]) == []
+    assert rules([USER, ANSWER, USER], given=[given]) == ["9"]
+    assert rules([USER, changed, USER], given=[given]) == ["9"]
+    assert rules([USER, given, USER], given=[ANSWER]) == ["9"]
+
+
+def test_rule_9_wants_thinking_blocks_in_their_order() -> None:
+    """D-06: the same blocks the other way round break rule 9."""
+    given = {**ANSWER, "thinking_blocks": [THOUGHT, REDACTED]}
+    turned = {**ANSWER, "thinking_blocks": [REDACTED, THOUGHT]}
+    assert rules([USER, turned, USER], given=[given]) == ["9"]
+
+
+def test_rule_9_wants_the_signature_of_a_call_back() -> None:
+    """D-08: a thought signature dropped from a call breaks rule 9."""
+    signed = {**tool_call("k1"), "provider_specific_fields": {"thought_signature": "abc=="}}
+    given = {"role": "assistant", "content": None, "tool_calls": [signed]}
+    plain = {**given, "tool_calls": [tool_call("k1")]}
+    assert rules([USER, given, result("k1")], given=[given]) == []
+    assert rules([USER, plain, result("k1")], given=[given]) == ["9"]
+
+
+def test_rule_9_lets_a_client_give_calls_other_ids_and_other_spelling() -> None:
+    """The message of a reply is found by its text, tools and parsed arguments, not by ids."""
+    given = {**ANSWER, "tool_calls": [tool_call("", '{"a":  1}')], "reasoning_content": "hm"}
+    sent = {**given, "tool_calls": [tool_call("k9", '{"a":1}')]}
+    assert rules([USER, sent, result("k9")], given=[given]) == []
+
+
+def test_rule_9_refuses_reasoning_parts_on_a_user_message() -> None:
+    """Reasoning parts belong to the assistant, whether or not the replies are known."""
+    assert rules([{**USER, "reasoning_content": "hm"}]) == ["9"]
+
+
+def test_every_rule_is_reported_at_once() -> None:
+    """A request that breaks several rules gets a line for each."""
+    call = {"role": "assistant", "content": None, "tool_calls": [tool_call("", "[]")]}
+    assert rules([call, SYSTEM]) == ["1", "2", "4", "5", "6"]
+
+
+def test_ollama_messages_are_read_in_the_openai_shape() -> None:
+    """Arguments that are an object become text, and thinking becomes reasoning content."""
+    function = {"name": "look", "arguments": {"city": "Oslo"}}
+    call = {"role": "assistant", "content": "", "thinking": "hm"}
+    messages = [USER, {**call, "tool_calls": [{"id": "a", "function": function}]}, result("a")]
+    read = ollama.as_openai(messages)
+    assert read[1]["reasoning_content"] == "hm"
+    assert read[1]["tool_calls"] == [tool_call("a", '{"city": "Oslo"}')]
+    assert rules(read) == []

@@ -1,0 +1,226 @@
+"""A dream's draft: the frozen facts, and the changes proposed to them so far."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import date, datetime
+from typing import Self
+
+from agentmem.dreaming.cap import finished
+from agentmem.dreaming.changes import Change, Finding
+from agentmem.dreaming.effects import applied, reads, stands, step, touched
+from agentmem.dreaming.findings import check_finding, same
+from agentmem.dreaming.rules import (
+    THRESHOLDS,
+    Thresholds,
+    Tombstone,
+    View,
+    judge,
+)
+from agentmem.facts import Fact, Step
+from agentmem.memory.providers.protocol import TranscriptRow
+from agentmem.values import JSONObject, Wire
+
+
+class Draft:
+    """What a dream's phases read and propose to change; the store is not touched.
+
+    Args:
+        facts: The facts of the frozen snapshot, with their evidence.
+        rows: The dream's messages by alias (`a1`, `a2`, ...), in the order shown.
+        opened_at: When the dream began, aware.
+        zone: The zone whose days count.
+        findings: Findings that passed `check_finding`, numbered.
+        tombstones: What was forgotten or undone in this scope.
+        nominated: Keys that code found fit to go, with the reason.
+        limits: The table of thresholds.
+    """
+
+    def __init__(
+        self,
+        facts: Iterable[Fact],
+        rows: Mapping[str, TranscriptRow],
+        *,
+        opened_at: datetime,
+        zone: str = "UTC",
+        findings: Sequence[Finding] = (),
+        tombstones: Sequence[Tombstone] = (),
+        nominated: Mapping[str, str] | None = None,
+        limits: Thresholds = THRESHOLDS,
+    ) -> None:
+        self.before = {fact.key: fact for fact in sorted(facts, key=lambda fact: fact.key)}
+        self.rows = dict(rows)
+        self.opened_at = opened_at
+        self.zone = zone
+        self.findings = {finding.id: finding for finding in findings}
+        self.tombstones = list(tombstones)
+        self.nominated = dict(nominated or {})
+        self.limits = limits
+        self.changes: list[Change] = []
+        self._numbered = 0
+
+    def view(self) -> View:
+        """Return what the rules see now."""
+        return View(
+            rows=self.rows,
+            before=self.before,
+            facts=self._facts(),
+            changes=self._standing(),
+            findings=self.findings,
+            tombstones=self.tombstones,
+            nominated=self.nominated,
+            opened_at=self.opened_at,
+            zone=self.zone,
+            limits=self.limits,
+        )
+
+    def find(self, findings: Iterable[Finding]) -> list[Finding]:
+        """Check findings, keep and number those that can stand, and return all as checked.
+
+        Returns:
+            The findings in their order: kept ones have an id (`f1`, ...), that of the first
+            which says the same; the others have none, and flags that say why.
+        """
+        return [self._keep(finding) for finding in findings]
+
+    def propose(self, change: Change, phase: str, *, again: bool = False) -> Change:
+        """Decide on a change and, if it stands, let later reads of the draft see it.
+
+        Args:
+            change: As the model sent it. `add` of a key that exists becomes `update`.
+            phase: The phase that proposes it.
+            again: Whether the phase repeats itself after a refusal: then the change takes the
+                place of what the same phase proposed for its keys before.
+
+        Returns:
+            The change as decided: `status`, `code`, `message`, `fixable`, and what code fills in.
+        """
+        if again:
+            self._drop(lambda old: old.phase == phase and bool(touched(old) & touched(change)))
+        decided = judge(change.replace(phase=phase), self.view())
+        if decided.code == "already_changed" and (twin := self._twin(decided)):
+            return twin
+        if not stands(decided) or decided.op == "confirm":  # said twice, it is reported once
+            self._drop(lambda old: old.status == decided.status and _alike(old, decided))
+        decided = decided.replace(id=self._next_id(), reads=reads(decided, self.before))
+        self.changes.append(decided)
+        return decided
+
+    def recall(self, keys: Iterable[str]) -> list[Fact]:
+        """Return the facts of these keys as the draft stands; a missing key is left out."""
+        now = self._facts()
+        return [now[key] for key in dict.fromkeys(keys) if key in now]
+
+    def keys(self) -> list[str]:
+        """Return the keys as the draft stands, sorted."""
+        return [fact.key for fact in self.facts()]
+
+    def facts(self) -> list[Fact]:
+        """Return the facts as the draft stands, by key; a new one has version 0."""
+        return list(self._facts().values())
+
+    def finish(self, cap: int, used: Mapping[str, date] | None = None) -> list[Change]:
+        """Apply the rules for the whole set, then the cap, and return all changes.
+
+        Survivors must stay, budgets hold, and at most `cap` facts are left: code removes the
+        rest by score (reason `evicted`), or holds new ones. Calling it again changes nothing.
+
+        Args:
+            cap: The most facts that the scope may hold.
+            used: When each key was last recalled by name or found by a search.
+        """
+        self.changes = [
+            change if change.id else change.replace(id=self._next_id())
+            for change in finished(self.changes, self.view(), cap, used or {})
+        ]
+        return list(self.changes)
+
+    def steps(self) -> list[Step]:
+        """Return what the store's commit takes: a step for each change that stands.
+
+        A confirmation writes nothing.
+        """
+        return [step(change, self.before) for change in self._standing() if change.op != "confirm"]
+
+    def counts(self) -> dict[str, int]:
+        """Return how many changes have each status: accepted, flagged, held, rejected."""
+        return dict(Counter(change.status for change in self.changes))
+
+    def dump(self) -> JSONObject:
+        """Return the draft without facts and messages, which the store holds, as JSON."""
+        return _State(
+            opened_at=self.opened_at,
+            zone=self.zone,
+            findings=list(self.findings.values()),
+            changes=self.changes,
+            numbered=self._numbered,
+            tombstones=self.tombstones,
+            nominated=self.nominated,
+        ).model_dump(mode="json")
+
+    @classmethod
+    def load(
+        cls, data: JSONObject, facts: Iterable[Fact], rows: Mapping[str, TranscriptRow]
+    ) -> Self:
+        """Return the draft that `dump` wrote, over the same facts and messages."""
+        state = _State.model_validate(data)
+        draft = cls(
+            facts,
+            rows,
+            opened_at=state.opened_at,
+            zone=state.zone,
+            findings=state.findings,
+            tombstones=state.tombstones,
+            nominated=state.nominated,
+        )
+        draft.changes, draft._numbered = list(state.changes), state.numbered
+        return draft
+
+    def _facts(self) -> dict[str, Fact]:
+        return applied(self.before, self._standing())
+
+    def _standing(self) -> list[Change]:
+        return [change for change in self.changes if stands(change)]
+
+    def _next_id(self) -> str:
+        self._numbered += 1
+        return f"c{self._numbered}"
+
+    def _drop(self, which: Callable[[Change], bool]) -> None:
+        self.changes = [change for change in self.changes if not which(change)]
+
+    def _twin(self, change: Change) -> Change | None:
+        return next((old for old in self._standing() if _alike(old, change)), None)
+
+    def _keep(self, finding: Finding) -> Finding:
+        checked = check_finding(finding, self.rows, zone=self.zone, limits=self.limits)
+        if not checked.evidence:
+            return checked
+        known = next((old for old in self.findings.values() if same(old, checked)), None)
+        if known is None and len(self.findings) >= self.limits.findings:
+            return checked.replace(flags=[*checked.flags, "too_many"])
+        kept = checked.replace(id=known.id if known else f"f{len(self.findings) + 1}")
+        self.findings[kept.id] = kept
+        return kept
+
+
+class _State(Wire):
+    """A draft as it lies in the store between phases."""
+
+    opened_at: datetime
+    zone: str = "UTC"
+    findings: list[Finding] = []
+    changes: list[Change] = []
+    numbered: int = 0
+    tombstones: list[Tombstone] = []
+    nominated: dict[str, str] = {}
+
+
+def _alike(one: Change, other: Change) -> bool:
+    """Whether two changes would do the same, whatever they say of why."""
+    return (one.key, one.value, one.by, sorted(one.sources), one.op in ("remove", "confirm")) == (
+        other.key,
+        other.value,
+        other.by,
+        sorted(other.sources),
+        other.op in ("remove", "confirm"),
+    )

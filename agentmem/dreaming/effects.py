@@ -1,0 +1,132 @@
+"""What a change does: the fact that it leaves, and the writes that it makes."""
+
+from collections.abc import Iterable, Mapping
+
+from agentmem.dreaming.changes import Change
+from agentmem.dreaming.dates import bounds
+from agentmem.dreaming.trust import told_at
+from agentmem.facts import Evidence, Fact, Read, Step, Write
+
+REWORDING = ("duplicate", "condensed")
+"""Reasons that say the same in other words: what was known of the old fact still holds."""
+
+
+def stands(change: Change) -> bool:
+    """Whether a change is to be committed."""
+    return change.status in ("accepted", "flagged")
+
+
+def gone(change: Change) -> list[str]:
+    """Return the keys that a change takes away."""
+    if change.op == "remove":
+        return [change.key]
+    return [key for key in change.sources if key != change.key] if change.op == "merge" else []
+
+
+def touched(change: Change) -> set[str]:
+    """Return the keys that a change writes or takes away; a confirmation touches none."""
+    return set() if change.op == "confirm" else {change.key, *gone(change)}
+
+
+def rests_on_facts(change: Change) -> bool:
+    """Whether a change only rewords what is stored, so that the facts are its evidence."""
+    return change.op in ("update", "merge") and change.reason in REWORDING
+
+
+def replaced(change: Change, facts: Mapping[str, Fact]) -> list[Fact]:
+    """Return the facts that a change replaces or takes away."""
+    keys = dict.fromkeys([change.key, *gone(change)]) if change.op != "confirm" else {}
+    return [facts[key] for key in keys if key in facts]
+
+
+def result(change: Change, facts: Mapping[str, Fact]) -> Fact:
+    """Return the fact that an add, update or merge leaves under its key."""
+    old = replaced(change, facts)
+    here = facts.get(change.key)
+    kept = old if rests_on_facts(change) else []
+    said = [at for at in map(told_at, kept) if at] if not change.said_at else [change.said_at]
+    start, end = bounds(change.happened) if change.happened else ("", "")
+    return Fact(
+        key=change.key,
+        value=change.value,
+        version=here.version if here else 0,
+        trust=change.trust,
+        importance=change.importance,
+        kind=change.kind,
+        writer="dream",
+        recorded_at=here.recorded_at if here else None,
+        said_at=max(said, default=None),
+        valid_from=start or next((fact.valid_from for fact in kept if fact.valid_from), ""),
+        valid_to=end or next((fact.valid_to for fact in kept if fact.valid_to), ""),
+        expires_at=next((fact.expires_at for fact in kept if fact.expires_at), None),
+        evidence=_distinct([*(row for fact in kept for row in fact.evidence), *change.witnesses]),
+    )
+
+
+def applied(facts: Mapping[str, Fact], changes: Iterable[Change]) -> dict[str, Fact]:
+    """Return the facts as they are after these changes, by key in order."""
+    after = dict(facts)
+    for change in changes:
+        for key in gone(change):
+            after.pop(key, None)
+        if change.op in ("add", "update", "merge"):
+            after[change.key] = result(change, facts)
+    return dict(sorted(after.items()))
+
+
+def step(change: Change, facts: Mapping[str, Fact]) -> Step:
+    """Return a change as the store commits it: whole or not at all.
+
+    Args:
+        change: A change that stands.
+        facts: The facts of the snapshot, whose versions it has read.
+    """
+    writes = [
+        _removal(change, key, change.key if change.op == "merge" else change.by)
+        for key in gone(change)
+    ]
+    if change.op != "remove":
+        writes.append(_written(result(change, facts), change.reason))
+    return Step(id=change.id, reads=change.reads, writes=writes)
+
+
+def reads(change: Change, facts: Mapping[str, Fact]) -> list[Read]:
+    """Return what a change rests on: its keys, sources and survivor, at the snapshot's versions."""
+    keys = {change.key, *change.sources} | ({change.by} if change.by else set[str]())
+    return [
+        Read(key=key, version=facts[key].version if key in facts else 0) for key in sorted(keys)
+    ]
+
+
+def _removal(change: Change, key: str, by: str) -> Write:
+    return Write(
+        op="remove",
+        key=key,
+        reason=change.reason or ("duplicate" if by else ""),
+        replaced_by=by,
+        writer="dream",
+        trust=change.trust,
+        said_at=change.said_at,
+        evidence=change.witnesses,
+    )
+
+
+def _written(fact: Fact, reason: str) -> Write:
+    return Write(
+        key=fact.key,
+        value=fact.value,
+        reason=reason,
+        writer="dream",
+        trust=fact.trust,
+        importance=fact.importance,
+        kind=fact.kind,
+        said_at=fact.said_at,
+        valid_from=fact.valid_from,
+        valid_to=fact.valid_to,
+        expires_at=fact.expires_at,
+        evidence=fact.evidence,
+    )
+
+
+def _distinct(evidence: Iterable[Evidence]) -> list[Evidence]:
+    return list({(row.session, row.memory, row.message): row for row in evidence}.values())

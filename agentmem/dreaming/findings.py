@@ -1,0 +1,104 @@
+"""Findings, checked: evidence that was shown, trust by who said it, dates by code."""
+
+from collections.abc import Mapping
+
+from agentmem.dreaming.changes import Finding
+from agentmem.dreaming.dates import settle
+from agentmem.dreaming.text import Rarity, fold
+from agentmem.dreaming.thresholds import THRESHOLDS, Thresholds
+from agentmem.dreaming.trust import attribute, strongest, supports, trust_of, usable
+from agentmem.facts import Trust
+from agentmem.memory.providers.protocol import TranscriptRow
+
+
+def check_finding(
+    finding: Finding,
+    rows: Mapping[str, TranscriptRow],
+    *,
+    zone: str = "UTC",
+    rarity: Rarity | None = None,
+    limits: Thresholds = THRESHOLDS,
+) -> Finding:
+    """Return a finding with what code says about it, whatever the model said of that.
+
+    Args:
+        finding: As the model sent it.
+        rows: The dream's messages by alias.
+        zone: The zone whose days count where a message has none of its own.
+        rarity: Of the words in these messages; made from them if not given.
+        limits: The table of thresholds.
+
+    Returns:
+        The finding with evidence that was shown, `said_at`, `trust`, `attributed` and a settled
+        date. One that cannot stand has no evidence, and its flags say why: `no_statement`,
+        `no_evidence` (none shown, none found), `tool_only` (about the user, and no person or
+        assistant said it).
+    """
+    rarity = rarity or Rarity(row.text for row in rows.values())
+    finding = _tidied(finding, limits)
+    if not finding.statement:
+        return finding.replace(evidence=[], flags=["no_statement"])
+    finding = _with_evidence(finding, rows, rarity, limits)
+    if not finding.evidence:
+        return finding.replace(flags=["no_evidence"])
+    return _spoken(_dated(_witnessed(finding, rows, limits), rows, zone), rows, limits)
+
+
+def _tidied(finding: Finding, limits: Thresholds) -> Finding:
+    return finding.replace(
+        id="",
+        statement=" ".join(finding.statement.split())[: limits.statement_characters],
+        keys=list(dict.fromkeys(finding.keys))[:5],
+        quote=finding.quote[: limits.quote_characters],
+        importance=min(5, max(1, finding.importance)),
+        said_at=None,
+        trust=Trust.TOOL,
+        attributed=False,
+        flags=[],
+    )
+
+
+def _with_evidence(
+    finding: Finding, rows: Mapping[str, TranscriptRow], rarity: Rarity, limits: Thresholds
+) -> Finding:
+    shown = [alias for alias in dict.fromkeys(finding.evidence) if _shown(alias, rows)]
+    if shown:
+        return finding.replace(evidence=shown[: limits.evidence])
+    found = attribute(finding.statement, rows, rarity, limits)
+    return finding.replace(evidence=[found] if found else [], attributed=bool(found))
+
+
+def _shown(alias: str, rows: Mapping[str, TranscriptRow]) -> bool:
+    return alias in rows and usable(rows[alias])
+
+
+def _witnessed(finding: Finding, rows: Mapping[str, TranscriptRow], limits: Thresholds) -> Finding:
+    cited = [rows[alias] for alias in finding.evidence]
+    behind = [row for row in cited if supports(row, finding.statement, limits=limits)]
+    said_at = max(row.at for row in behind or cited)
+    return finding.replace(said_at=said_at, trust=strongest(behind))
+
+
+def _dated(finding: Finding, rows: Mapping[str, TranscriptRow], zone: str) -> Finding:
+    cited = [rows[alias] for alias in finding.evidence]
+    happened, odd = settle(finding.happened, finding.words, finding.statement, cited, zone)
+    return finding.replace(happened=happened, flags=[*finding.flags, *([odd] if odd else [])])
+
+
+def _spoken(finding: Finding, rows: Mapping[str, TranscriptRow], limits: Thresholds) -> Finding:
+    if finding.kind == "repeated" and len(finding.evidence) < limits.repeated_messages:
+        kind = "profile" if finding.about == "user" and not finding.happened else "event"
+        finding = finding.replace(kind=kind, flags=[*finding.flags, "not_repeated"])
+    if finding.about != "user" or finding.kind == "stale":
+        return finding
+    voices = {trust_of(rows[alias]) for alias in finding.evidence}
+    if Trust.USER in voices:
+        return finding
+    if Trust.ASSISTANT in voices:
+        return finding.replace(flags=[*finding.flags, "assistant_only"])
+    return finding.replace(evidence=[], flags=[*finding.flags, "tool_only"])
+
+
+def same(one: Finding, other: Finding) -> bool:
+    """Whether two findings say the same, letter for letter but for case and spaces."""
+    return fold(one.statement) == fold(other.statement)

@@ -1,0 +1,149 @@
+"""Rules 5 and 12, and trust: what a change rests on, and whether that is enough."""
+
+from typing import Literal
+
+from agentmem.dreaming.changes import Change, Reason
+from agentmem.dreaming.effects import replaced, rests_on_facts
+from agentmem.dreaming.rules.survivor import lost, lost_marks, told
+from agentmem.dreaming.rules.view import View, flag, hold, reject
+from agentmem.dreaming.text import content, fold, fold_key, text_of
+from agentmem.dreaming.trust import (
+    RANK,
+    attribute,
+    evidence_of,
+    strongest,
+    supports,
+    told_at,
+    usable,
+)
+from agentmem.facts import Fact, Trust
+from agentmem.values import JSONValue
+
+_LASTING_KINDS = ("preference", "profile", "decision", "event")
+
+
+def completed(change: Change, view: View) -> Change:
+    """Fill in what the findings that a change rests on say, and what only code may."""
+    found = [view.findings[name] for name in change.findings if name in view.findings]
+    first = found[0] if found else None
+    old = view.facts.get(change.key)
+    kinds = [change.kind, *(finding.kind for finding in found), old.kind if old else ""]
+    evidence = change.evidence or [alias for finding in found for alias in finding.evidence]
+    if change.importance == 3:  # what nobody chose
+        chosen = [finding.importance for finding in found] + ([old.importance] if old else [])
+        change = change.replace(importance=chosen[0] if chosen else 3)
+    return change.replace(
+        findings=[finding.id for finding in found],
+        evidence=list(dict.fromkeys(evidence)),
+        happened=change.happened or (first.happened if first else ""),
+        words=change.words or (first.words if first else ""),
+        kind=next((kind for kind in kinds if kind in _LASTING_KINDS), ""),
+        importance=min(5, max(1, change.importance)),
+        reason=_reason(change),
+        witnesses=[],
+        said_at=None,
+        trust=Trust.TOOL,
+    )
+
+
+def _reason(change: Change) -> Reason | Literal[""]:
+    if change.reason == "evicted":  # the cap's word, not a model's
+        return ""
+    return "duplicate" if change.op == "merge" and not change.reason else change.reason
+
+
+def witnessed(change: Change, view: View) -> Change:
+    """Rule 5: evidence is 1 to 8 messages of this dream, spoken, not recalled, not forgotten.
+
+    Without any, code looks for the message itself; what rewords stored facts rests on those, and
+    a removal without evidence is for rule 10 to judge.
+    """
+    known = [alias for alias in change.evidence if alias in view.rows]
+    if len(known) < len(change.evidence):
+        change = flag(change, "unknown_evidence", "some of the evidence was not shown")
+    cited = [alias for alias in known if usable(view.rows[alias])][: view.limits.evidence]
+    if not cited and change.op in ("add", "update", "merge") and not _rewords(change):
+        alias = attribute(text_of(change.value), view.rows, view.rarity, view.limits)
+        if not alias:
+            return reject(
+                change, "no_evidence", "cite the messages that say it, like a12", fixable=True
+            )
+        cited = [alias]
+    return _with_witnesses(change.replace(evidence=cited), view)
+
+
+def _rewords(change: Change) -> bool:
+    return rests_on_facts(change.replace(witnesses=[]))
+
+
+def _with_witnesses(change: Change, view: View) -> Change:
+    rows = [view.rows[alias] for alias in change.evidence]
+    statement, key = text_of(change.value), change.key
+    if change.op in ("remove", "confirm") and key in view.facts:
+        statement = text_of(view.facts[key].value)
+    behind = [row for row in rows if supports(row, statement, key, view.limits)]
+    said = [row.at for row in behind or rows]
+    return change.replace(
+        witnesses=[evidence_of(row) for row in rows],
+        said_at=max(said, default=None),
+        trust=strongest(behind),
+    )
+
+
+def resting(change: Change, view: View) -> Change:
+    """Trust: what rewords stored facts has the trust of the weakest fact that it needs.
+
+    So a tool's words do not become the user's by being merged into what the user said. What it
+    adds to the facts needs evidence of its own.
+    """
+    if not rests_on_facts(change):
+        return change
+    facts, new = replaced(change, view.facts), Fact(key=change.key, value=change.value)
+    for trust in (Trust.USER, Trust.ASSISTANT):
+        strong = [fact for fact in facts if RANK[fact.trust] >= RANK[trust]]
+        if strong and not lost(new, *strong, limits=view.limits):
+            return change.replace(trust=trust)
+    if change.witnesses:
+        return change
+    old, text = " ".join(map(told, facts)), text_of(change.value)
+    said, known = set(content(text)), set(content(old))
+    marks = lost_marks(text, old)
+    if marks or len(said & known) < view.limits.reworded * len(said):
+        what = marks or f"the words {', '.join(sorted(said - known)[:5])}"
+        return reject(change, "adds_content", f"it adds {what}; cite who says so", fixable=True)
+    return change.replace(trust=min((fact.trust for fact in facts), key=RANK.__getitem__))
+
+
+def trusted(change: Change, view: View) -> Change:
+    """Trust: only equal or higher trust replaces or removes; of equals, the later word wins."""
+    for fact in replaced(change, view.facts):
+        if RANK[change.trust] < RANK[fact.trust]:
+            return hold(
+                change,
+                "lower_trust",
+                f"{fact.key!r} rests on a {fact.trust}'s word, this on a {change.trust}'s",
+            )
+        at = told_at(fact)
+        if change.said_at and at and change.said_at < at and change.trust == fact.trust:
+            return hold(change, "older", f"{fact.key!r} was said or written later than this")
+    return change
+
+
+def unburied(change: Change, view: View) -> Change:
+    """Rule 12: older evidence does not bring back what was forgotten or undone."""
+    if change.op not in ("add", "update", "merge"):
+        return change
+    told = [at for fact in replaced(change, view.facts) if (at := told_at(fact))]
+    said_at = change.said_at or max(told, default=None)
+    for stone in view.tombstones:
+        same_key = change.key not in view.before and fold_key(stone.key) == fold_key(change.key)
+        same_value = stone.value is not None and _alike(stone.value, change.value)
+        if (same_key or same_value) and (said_at is None or said_at <= stone.at):
+            return hold(
+                change, "forgotten", f"{stone.key!r} was forgotten after this was last said"
+            )
+    return change
+
+
+def _alike(one: JSONValue, other: JSONValue) -> bool:
+    return fold(text_of(one)) == fold(text_of(other))

@@ -1,0 +1,139 @@
+"""Rules 2 to 4, 18, 22, 23: a change by itself, and beside the draft's keys and values."""
+
+import unicodedata
+import zlib
+from difflib import get_close_matches
+
+from agentmem.dreaming.changes import Change
+from agentmem.dreaming.effects import touched
+from agentmem.dreaming.rules.view import View, flag, hold, reject
+from agentmem.dreaming.secret_shapes import secret_shape
+from agentmem.dreaming.text import fold, fold_key, text_of
+from agentmem.errors import InvalidFact
+from agentmem.facts import checked_name, checked_value
+
+RESERVED = ("_", "agentmem.", "agentmem:")
+"""How keys begin that programs keep for themselves."""
+
+_WRITING = ("add", "update", "merge")
+
+
+def storable(change: Change, view: View) -> Change:
+    """Rule 2: a key of 1 to 256 bytes without control characters, not a program's own.
+
+    And a value that every store holds.
+    """
+    key = unicodedata.normalize("NFC", change.key).strip()
+    if change.op == "add" and (problem := _key_problem(key, view.limits.key_bytes)):
+        return reject(change, "bad_key", problem)
+    if key.startswith(RESERVED):
+        return reject(change, "reserved_key", f"{key!r} is not a dream's to write")
+    if change.op not in _WRITING:
+        return change.replace(key=key, value=None)
+    if change.value is None:
+        return reject(change, "missing_value", f"{change.op} of {key!r} has no value", fixable=True)
+    try:
+        checked_name(key, "key")
+        checked_value(change.value, key)
+    except InvalidFact as error:
+        return reject(change, "bad_value", str(error))
+    return change.replace(key=key)
+
+
+def named(change: Change, view: View) -> Change:
+    """Rule 2: a key that differs from one stored key by case, `-`, `_` or spaces is that key."""
+    if change.key in view.facts:
+        return change
+    near = [key for key in view.facts if fold_key(key) == fold_key(change.key)]
+    if len(near) != 1:
+        return change
+    return flag(change.replace(key=near[0]), "key_folded", f"{change.key!r} taken for {near[0]!r}")
+
+
+def known(change: Change, view: View) -> Change:
+    """Rule 3: what is updated, removed, merged or pointed at exists; a new key is an add."""
+    needed = [*change.sources, *([change.by] if change.by else [])]
+    if change.op in ("update", "remove", "confirm"):
+        needed.insert(0, change.key)
+    for key in needed:
+        if key not in view.facts:
+            near = get_close_matches(key, view.facts, n=view.limits.near_keys, cutoff=0.5)
+            hint = f"; near it: {', '.join(near)}" if near else ""
+            return reject(change, "unknown_key", f"there is no key {key!r}{hint}", fixable=True)
+    if change.op == "add" and change.key in view.facts:
+        return change.replace(op="update")
+    if change.op == "merge" and not change.sources:
+        return reject(change, "no_sources", "a merge names the keys it takes in", fixable=True)
+    return change
+
+
+def once(change: Change, view: View) -> Change:
+    """Rule 4: a key changes once in a dream."""
+    for other in view.changes:
+        if shared := touched(change) & touched(other):
+            return reject(
+                change, "already_changed", f"{min(shared)!r} is changed by {other.id} already"
+            )
+    return change
+
+
+def echo(change: Change, view: View) -> Change:
+    """Rule 18: what some key says already, letter for letter, confirms that key."""
+    if change.op not in ("add", "update"):
+        return change
+    folded = fold(text_of(change.value))
+    if change.key in view.facts and fold(text_of(view.facts[change.key].value)) == folded:
+        return _confirm(change, change.key)
+    if change.op == "add":
+        for key, fact in view.facts.items():
+            if fold(text_of(fact.value)) == folded:
+                return _confirm(change, key)
+    return change
+
+
+def _confirm(change: Change, key: str) -> Change:
+    said = change.replace(op="confirm", key=key, value=None)
+    return said.replace(code="echo", message=f"{key!r} says this already")
+
+
+def secret(change: Change, view: View) -> Change:
+    """Rule 22: what looks like a key, token or password is not remembered."""
+    shape = secret_shape(f"{change.key}={text_of(change.value)}")
+    return reject(change, "secret", f"the value looks like {shape}") if shape else change
+
+
+def sized(change: Change, view: View) -> Change:
+    """Rule 23: a dream writes at most 2,000 characters, and no text that says nothing."""
+    text = text_of(change.value)
+    if len(text) > view.limits.value_characters:
+        return reject(
+            change,
+            "too_long",
+            f"the value has {len(text)} characters, the limit is {view.limits.value_characters}",
+        )
+    data = text.encode()
+    if len(data) > view.limits.packed_bytes:
+        ratio = len(data) / len(zlib.compress(data))
+        if ratio > view.limits.packed_ratio:
+            return reject(change, "repetitive", "the value repeats itself")
+    return change
+
+
+def pinned(change: Change, view: View) -> Change:
+    """Trust: no dream changes a pinned fact."""
+    for key in sorted(touched(change)):
+        if key in view.facts and view.facts[key].pinned and change.op != "confirm":
+            return hold(change, "pinned", f"{key!r} is pinned")
+    return change
+
+
+def _key_problem(key: str, most: int) -> str:
+    if not key:
+        return "the key is empty"
+    if len(key.encode("utf-8", "replace")) > most:
+        return f"the key takes over {most} bytes"
+    if any(unicodedata.category(char) in ("Cc", "Cs", "Zl", "Zp") for char in key) or any(
+        char in "\u200b\u2060\ufeff\u202a\u202b\u202c\u202d\u202e" for char in key
+    ):
+        return "the key holds control characters"
+    return ""

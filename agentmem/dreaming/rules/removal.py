@@ -1,0 +1,160 @@
+"""Rules 10, 11 and 15: what may go, and what must be kept when something else stays for it."""
+
+import re
+from datetime import date
+
+from agentmem.dreaming.changes import Change
+from agentmem.dreaming.dates import span
+from agentmem.dreaming.effects import REWORDING, replaced, result
+from agentmem.dreaming.rules.survivor import lost, lost_marks, told
+from agentmem.dreaming.rules.view import View, hold, reject
+from agentmem.dreaming.text import content, fold, names, stems, text_of
+from agentmem.dreaming.trust import RANK, evidence_of, told_at, usable
+from agentmem.facts import Fact, Trust
+
+NOMINATED_TO_GO = ("expired", "evidence_forgotten", "over_cap")
+"""Code's nominations that need no survivor; the others ask for one, or for condensing."""
+
+OVERTURNING = ("correction", "decision", "superseded")
+"""Reasons that let a later word replace an earlier one."""
+
+_PLACEHOLDER = re.compile(
+    r"^\s*(?:\.{3}|…)\s*$|\b(?:rest|remainder|everything else|other \w+)\b[^.]{0,20}\b"
+    r"(?:unchanged|as before|the same)\b|\[(?:\.{3}|…|unchanged|truncated)\]",
+    re.IGNORECASE | re.MULTILINE,
+)
+_TAKEN_BACK = re.compile(
+    r"\b(?:forget|delete|remove|erase|wipe|scratch that|disregard|take (?:that|it) back"
+    r"|(?:don't|do not|never|stop) (?:remember|store|keep|save)|wrong|incorrect|untrue"
+    r"|(?:not|isn't|wasn't) (?:true|right|correct)|mistake|misspoke|joking|kidding"
+    r"|made (?:it|that) up"
+    r"|vergiss|vergessen sie|lösche?|falsch|stimmt nicht|oublie|oubliez|efface|supprime|faux"
+    r"|olvida|olvídalo|borra|elimina|falso|dimentica|cancella|sbagliato|esqueça|esquece|apaga"
+    r"|errado"
+    r"|забудь|забудьте|удали|удалите|сотри|неправда|неверно|ошибся|ошиблась)\b"
+    r"|忘记|忘掉|忘了|删除|删掉|不对|错了|忘れて|削除|消して|間違い|잊어|지워|삭제|틀렸"
+)
+"""Words by which people take back what they said or ask to forget it.
+
+That something has ended ("I stopped drinking coffee") is none of them: it is superseded, and what
+holds now must stand somewhere before the old fact goes.
+"""
+
+
+def expired(fact: Fact, today: date) -> bool:
+    """Whether a fact has passed its own stored date."""
+    if fact.expires_at and fact.expires_at.date() < today:
+        return True
+    until = span(fact.valid_to) if fact.valid_to else None
+    return until is not None and until[1] < today
+
+
+def removable(change: Change, view: View) -> Change:
+    """Rule 10: a removal has one of the reasons that count, shown by more than a model's word.
+
+    A user's cited retraction or request; the fact's own date; a survivor that stays, which code
+    finds itself for a duplicate; or that code nominated the key.
+    """
+    if change.op != "remove":
+        return change
+    fact = view.facts[change.key]
+    if change.reason in ("retracted", "asked_to_forget"):
+        return _taken_back(change, fact, view)
+    if expired(fact, view.today) or view.nominated.get(change.key) in NOMINATED_TO_GO:
+        return change.replace(reason=change.reason or "expired", trust=Trust.USER)
+    if change.reason in ("superseded", "correction", "decision") and change.by:
+        return _superseded(change, fact, view)
+    if change.by == change.key:
+        return hold(change, "no_survivor", f"{change.key!r} cannot stay for itself")
+    if change.reason in REWORDING or change.by:
+        return _duplicate(change, fact, view)
+    return hold(change, "unproven", "no cited request, no passed date, nothing that stays for it")
+
+
+def contained(change: Change, view: View) -> Change:
+    """Rule 11 for merges, 15 for rewordings: what is taken in is still there afterwards.
+
+    A merge by a later word may leave out what that word overturns.
+    """
+    if change.op not in ("update", "merge"):
+        return change
+    new = result(change, view.facts)
+    for fact in replaced(change, view.facts):
+        at = told_at(fact)
+        overturned = change.reason in OVERTURNING and change.witnesses
+        if change.op == "update" and change.reason not in REWORDING:
+            continue
+        if overturned and change.said_at and (at is None or change.said_at > at):
+            continue
+        long = len(text_of(fact.value)) >= view.limits.condensed_from
+        if change.op == "update" and long:
+            if what := _cut(text_of(fact.value), text_of(change.value), view):
+                return reject(change, "cut_content", what, fixable=True)
+        elif what := lost(fact, new, limits=view.limits):
+            return hold(change, "survivor_lacks", f"{change.key!r} would not hold {what}")
+    return change
+
+
+def whole(change: Change, view: View) -> Change:
+    """Rule 15: a long value is not replaced by a text that says the rest is as it was."""
+    old = view.facts.get(change.key)
+    if change.op != "update" or not old:
+        return change
+    if len(text_of(old.value)) >= view.limits.condensed_from and _PLACEHOLDER.search(
+        text_of(change.value)
+    ):
+        return reject(
+            change, "cut_content", "write the whole value, not a placeholder", fixable=True
+        )
+    return change
+
+
+def _cut(old: str, new: str, view: View) -> str:
+    if len(new) < view.limits.condensed_to * len(old):
+        return f"{len(new)} of {len(old)} characters are left"
+    if marks := lost_marks(old, new):
+        return f"{marks} is lost"
+    mine = names(old)
+    missing = mine - set(stems(new)) - names(new)
+    if len(missing) > (1 - view.limits.condensed_names) * len(mine):
+        return f"names are lost: {', '.join(sorted(missing)[:5])}"
+    return ""
+
+
+def _taken_back(change: Change, fact: Fact, view: View) -> Change:
+    words = set(content(told(fact)))
+    for alias in change.evidence or view.rows:
+        row = view.rows[alias]
+        asked = row.role == "user" and usable(row) and _TAKEN_BACK.search(fold(row.text))
+        if asked and words & set(content(row.text)):
+            return change.replace(
+                evidence=[alias],
+                witnesses=[evidence_of(row)],
+                said_at=row.at,
+                trust=Trust.USER,
+            )
+    return hold(change, "not_asked", "no cited message of the user takes this back")
+
+
+def _superseded(change: Change, fact: Fact, view: View) -> Change:
+    heir, at = view.facts[change.by], told_at(fact)
+    said_at = max((when for when in (change.said_at, told_at(heir)) if when), default=None)
+    if said_at is None or (at is not None and said_at <= at):
+        return hold(change, "not_newer", f"nothing newer than {change.key!r} supersedes it")
+    cited = [view.rows[alias].text for alias in change.evidence]
+    cited += [told(heir), *(row.quote for row in heir.evidence)]
+    if not set(content(told(fact))) & set(content(" ".join(cited))):
+        return hold(change, "unrelated", f"{change.by!r} says nothing about {change.key!r}")
+    return change.replace(trust=heir.trust, said_at=said_at)
+
+
+def _duplicate(change: Change, fact: Fact, view: View) -> Change:
+    others = {key: other for key, other in view.facts.items() if key != change.key}
+    lacks = {key: lost(fact, other, limits=view.limits) for key, other in others.items()}
+    if change.by and lacks[change.by]:
+        return hold(change, "survivor_lacks", f"{change.by!r} does not hold {lacks[change.by]}")
+    holding = [change.by] if change.by else [key for key, what in lacks.items() if not what]
+    if not holding:
+        return hold(change, "no_survivor", f"no other fact holds what {change.key!r} says")
+    by = max(holding, key=lambda key: RANK[others[key].trust])
+    return change.replace(by=by, reason="duplicate", trust=others[by].trust, said_at=None)

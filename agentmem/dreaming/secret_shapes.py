@@ -1,0 +1,26 @@
+"""What secrets look like: keys of well-known vendors, PEM, JWT, `password=`."""
+
+import re
+
+_SHAPES = {
+    "a private key": r"-----BEGIN [A-Z ]*PRIVATE KEY-----",
+    "a signed token": r"\beyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]{8,}",
+    "an access key": (
+        r"\b(?:sk-(?:proj-|ant-|or-)?[\w-]{16,}|gh[pousr]_\w{20,}|github_pat_\w{20,}"
+        r"|glpat-[\w-]{16,}|xox[abeprs]-[\w-]{10,}|(?:AKIA|ASIA)[0-9A-Z]{16}\b|AIza[\w-]{30,}"
+        r"|[rs]k_(?:live|test)_\w{16,}|hf_[A-Za-z]{20,}|npm_\w{30,}|pypi-[\w-]{30,}"
+        r"|SG\.[\w-]{16,}\.[\w-]{16,})"
+    ),
+    "a password": (
+        r"(?i:\b(?:password|passwd|pwd|passphrase|secret|api[_-]?key|access[_-]?token"
+        r"|auth[_-]?token|client[_-]?secret)[\"']?\s*[=:]\s*[\"']?[^\s\"']{4,})"
+    ),
+    "an address with a password": r"\b[a-z][a-z0-9+.-]*://[^\s/:@]+:[^\s/@]+@",
+    "an authorisation header": r"(?i:\bauthorization\s*[=:]\s*(?:bearer|basic)\s+\S{8,})",
+}
+_COMPILED = {name: re.compile(pattern) for name, pattern in _SHAPES.items()}
+
+
+def secret_shape(text: str) -> str:
+    """Return what kind of secret a text seems to hold, like `an access key`; empty for none."""
+    return next((name for name, shape in _COMPILED.items() if shape.search(text)), "")

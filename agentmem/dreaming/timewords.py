@@ -1,0 +1,138 @@
+"""Relative time words, and the ISO dates that they mean on the day they were said."""
+# ruff: noqa: RUF001 - words and signs of many scripts
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import date, timedelta
+from typing import NamedTuple, TypeVar
+
+from agentmem.dreaming.calendar_words import DAYS, NUMBERS, PERIODS, UNITS, WEEKDAYS
+
+TYPOGRAPHY = str.maketrans({"’": "'", "‘": "'", "–": "-", "—": "-", "“": '"', "”": '"'})
+
+
+class TimeWord(NamedTuple):
+    """Words that name a time, and the ISO day, month, year or interval that they mean."""
+
+    words: str
+    iso: str
+
+
+def relative(text: str, day: date) -> list[TimeWord]:
+    """Return a text's relative time words as they were meant on `day`.
+
+    Quoted words and capitalised ones inside a sentence are titles ("Yesterday" is a song), and
+    `today's` belongs to a thing: none of them is a time.
+    """
+    found: list[tuple[int, TimeWord]] = []
+    taken: list[range] = []
+    plain = re.sub(r'"[^"]*"', lambda quote: " " * len(quote[0]), text.translate(TYPOGRAPHY))
+    for pattern, meaning in _RELATIVE:
+        for match in pattern.finditer(plain):
+            span = range(match.start(), match.end())
+            if _is_title(plain, match) or any(set(span) & set(other) for other in taken):
+                continue
+            iso = safely(meaning, match, day)
+            if iso:
+                taken.append(span)
+                found.append((match.start(), TimeWord(match.group().strip(), iso)))
+    return [word for _, word in sorted(found)]
+
+
+Match = re.Match[str]
+Pattern = re.Pattern[str]
+Meaning = Callable[[Match, date], str]
+
+D = TypeVar("D")
+
+
+def safely(meaning: Callable[[Match, D], str], match: Match, day: D) -> str:
+    """Return what a match means, or nothing: there is no 31st of June, no year 10,000."""
+    try:
+        return meaning(match, day)
+    except (ValueError, OverflowError):
+        return ""
+
+
+def name_pattern(table: Mapping[str, object], *, spaced: bool | None = None) -> str:
+    """Return the pattern of a table's words, longest first; only of scripts with spaces, or not."""
+    chosen = [name for name in table if spaced is None or (name[0] < "\u2e80") == spaced]
+    return "|".join(re.escape(name) for name in sorted(chosen, key=len, reverse=True))
+
+
+def regex(pattern: str) -> Pattern:
+    """Compile a pattern that ignores case."""
+    return re.compile(pattern, re.IGNORECASE)
+
+
+def _is_title(text: str, match: Match) -> bool:
+    before = text[: match.start()].rstrip(" \t")
+    return match[0][:1].isupper() and bool(before) and before[-1] not in ".!?…:;。！？\n(-*\"'"
+
+
+_COUNT = rf"(?P<n>\d{{1,3}}|{name_pattern(NUMBERS)})"
+_UNIT = rf"(?P<unit>{name_pattern(UNITS)})"
+_WEEKDAY = rf"(?P<weekday>{name_pattern(WEEKDAYS)})\b"
+
+
+def _shift(day: date, count: int, unit: str) -> str:
+    if unit in ("day", "week"):
+        return (day + timedelta(days=count * (7 if unit == "week" else 1))).isoformat()
+    if unit == "month":
+        months = day.year * 12 + day.month - 1 + count
+        return f"{months // 12:04}-{months % 12 + 1:02}"
+    return f"{day.year + count:04}"
+
+
+def _named_day(match: Match, day: date) -> str:
+    return _shift(day, DAYS.get(match["name"].casefold(), 1), "day")  # "morgen" is not in DAYS
+
+
+def _counted(sign: int) -> Meaning:
+    def meaning(match: Match, day: date) -> str:
+        words = (match["n"] or "1").casefold()
+        count = int(words) if words.isdigit() else NUMBERS[words]
+        return _shift(day, sign * count, UNITS[match["unit"].casefold()])
+
+    return meaning
+
+
+def _period(match: Match, day: date) -> str:
+    unit, shift = PERIODS[" ".join(match["name"].casefold().split())]
+    if unit in ("month", "year"):
+        return _shift(day, shift, unit)
+    monday = day + timedelta(days=7 * shift - day.weekday())
+    first = monday + timedelta(days=5 if unit == "weekend" else 0)
+    return f"{first}/{monday + timedelta(days=6)}"
+
+
+def _on_weekday(match: Match, day: date) -> str:
+    away = (WEEKDAYS[match["weekday"].casefold()] - day.weekday()) % 7
+    which = match["which"].casefold()
+    if which in ("this", "this coming"):
+        return _shift(day, away, "day")
+    if which in ("next", "nächsten", "nächster", "kommenden"):
+        return _shift(day, away or 7, "day")
+    return _shift(day, away - 7, "day")
+
+
+_RELATIVE: tuple[tuple[Pattern, Meaning], ...] = (
+    (regex(rf"(?<![\w-])(?P<name>{name_pattern(DAYS, spaced=True)})(?![\w-]|'s)"), _named_day),
+    (regex(r"(?<!guten )(?<!am )(?<!jeden )(?<!diesen )\b(?P<name>morgen)\b"), _named_day),
+    (regex(rf"(?P<name>{name_pattern(DAYS, spaced=False)})"), _named_day),
+    (regex(rf"\b{_COUNT}\s+{_UNIT}s?\s+(?:ago|back)\b"), _counted(-1)),
+    (regex(rf"\b{_COUNT}\s+{_UNIT}s?\s+from\s+(?:now|today)\b"), _counted(1)),
+    (regex(rf"\b(?:vor|il y a|hace|há)\s+{_COUNT}\s+{_UNIT}\w*"), _counted(-1)),
+    (regex(rf"\b{_COUNT}\s+{_UNIT}\w*\s+fa\b"), _counted(-1)),
+    (regex(rf"\b(?:{_COUNT}\s+)?{_UNIT}\w*\s+назад\b"), _counted(-1)),
+    (regex(rf"{_COUNT}\s?{_UNIT}(?:间|間)?(?:之?前|以前|\s?전)"), _counted(-1)),
+    (
+        regex(
+            r"(?<!the )\b(?P<which>last|this past|this coming|this|past|next|letzten|letzter"
+            rf"|vorigen|nächsten|nächster|kommenden)\s+{_WEEKDAY}(?!'s)"
+        ),
+        _on_weekday,
+    ),
+    (regex(rf"(?<!the )(?<!\w)(?P<name>{name_pattern(PERIODS, spaced=True)})(?!\w|'s)"), _period),
+    (regex(rf"(?P<name>{name_pattern(PERIODS, spaced=False)})"), _period),
+)

@@ -1,28 +1,20 @@
-"""Opening a dream, and what its phases keep from each other under its id."""
+"""A dream as its phases work on it, and what they keep from each other under its id."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Self
 
-from agentmem.contracts import Begun, DreamInput, Phase, PhaseResult, Store
+from agentmem.contracts import Phase, PhaseResult, Store
 from agentmem.dreaming.changes import Orientation
-from agentmem.dreaming.dates import local_day
 from agentmem.dreaming.draft import Draft
-from agentmem.dreaming.gate import gate
-from agentmem.dreaming.prompts import PROMPT_VERSION, prefix
+from agentmem.dreaming.prompts import prefix
 from agentmem.errors import DreamFailed
 from agentmem.memory.providers.protocol import (
     DreamRecord,
-    Range,
     TransactionalProvider,
     TranscriptRow,
 )
 from agentmem.values import JSONObject, Wire
-
-EVIDENCE_BYTES = 200_000
-"""Bytes of text that one round reads; what is left waits for the next."""
-EVIDENCE_ROWS = 500
 
 
 class Kept(Wire):
@@ -57,62 +49,6 @@ class Kept(Wire):
     refused: dict[str, list[str]] = {}
     notes: list[str] = []
     summary: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Opening:
-    """Which dream is to be opened, and where.
-
-    Attributes:
-        dream: Its id, the run's.
-        store: The scope, its provider resolved.
-        model: The model of its phases.
-        zone: The zone whose days count.
-        now: The time, aware.
-    """
-
-    dream: str
-    store: Store
-    model: str
-    zone: str
-    now: datetime
-
-
-async def open_dream(
-    provider: TransactionalProvider, request: DreamInput, opening: Opening
-) -> Begun:
-    """Open a dream, once by its id: gate, new evidence, frozen snapshot.
-
-    The attempt is counted with the record, so that a dream that crashes counts; where nothing is
-    new, or the gate is shut, nothing is stored.
-    """
-    agent, scope = opening.store.agent, opening.store.scope
-    begun = Begun(dream=opening.dream, store=opening.store, model=opening.model)
-    record = await provider.dream(agent, scope, opening.dream)
-    if record is None:
-        state = await provider.scope_state(agent, scope)
-        answer = gate(state, opening.now, request.limits.failures)
-        facts = await provider.entries(agent, scope)
-        if not answer.open:
-            return begun.replace(status="skipped", reason=answer.reason, facts=len(facts))
-        rows, more = await _evidence(provider, opening.store)
-        if not rows:
-            return begun.replace(status="nothing_new", facts=len(facts))
-        fresh = DreamRecord(
-            id=opening.dream,
-            opened_at=opening.now,
-            ranges=to_ranges(rows),
-            snapshot={fact.key: fact.version for fact in facts},
-            data=_kept(request, opening, len(rows), more).model_dump(mode="json"),
-        )
-        record = await provider.open_dream(agent, scope, fresh)
-    kept = Kept.model_validate(record.data)
-    return begun.replace(
-        model=kept.model,
-        facts=len(record.snapshot),
-        messages=kept.messages,
-        more_evidence=kept.more_evidence,
-    )
 
 
 @dataclass(kw_only=True)
@@ -189,46 +125,3 @@ def by_alias(rows: Sequence[TranscriptRow]) -> dict[str, TranscriptRow]:
     The ranges are frozen with the dream, so an alias means the same message in each phase.
     """
     return {f"a{number}": row for number, row in enumerate(rows, 1)}
-
-
-def to_ranges(rows: Sequence[TranscriptRow]) -> list[Range]:
-    """Return rows as ranges, one for each stretch of a session's memory, in the rows' order."""
-    ranges: list[Range] = []
-    for row in rows:
-        last = ranges[-1] if ranges else None
-        if last is not None and (last.session, last.memory, last.last + 1) == (
-            row.session,
-            row.memory,
-            row.seq,
-        ):
-            ranges[-1] = last.replace(last=row.seq)
-        else:
-            ranges.append(
-                Range(session=row.session, memory=row.memory, first=row.seq, last=row.seq)
-            )
-    return ranges
-
-
-async def _evidence(
-    provider: TransactionalProvider, store: Store
-) -> tuple[list[TranscriptRow], bool]:
-    """Return the rows that fit, one at least, and whether there are more."""
-    found = await provider.unread(store.agent, store.scope, 2 * EVIDENCE_BYTES)
-    size = 0
-    for number, row in enumerate(found):
-        size += len(row.text.encode())
-        if number and (size > EVIDENCE_BYTES or number >= EVIDENCE_ROWS):
-            return found[:number], True
-    return found, False
-
-
-def _kept(request: DreamInput, opening: Opening, messages: int, more: bool) -> Kept:
-    return Kept(
-        day=local_day(opening.now, opening.zone).isoformat(),
-        zone=opening.zone,
-        model=opening.model,
-        cap=request.limits.keys,
-        prompt_version=PROMPT_VERSION,
-        messages=messages,
-        more_evidence=more,
-    )

@@ -1,7 +1,7 @@
 """Heartbeats for the whole of an activity, so that a cancellation reaches it and a crash shows."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 
 from temporalio import activity
@@ -11,20 +11,23 @@ BEAT_SECONDS = 1.0
 
 
 @asynccontextmanager
-async def heartbeating() -> AsyncGenerator[None]:
+async def heartbeating(counters: Mapping[str, int] | None = None) -> AsyncGenerator[None]:
     """Heartbeat while the body runs.
 
     The worker cancels the activity's task when Temporal asks for it, so the body sees an
     ordinary `asyncio.CancelledError` where it waits.
+
+    Args:
+        counters: Shown with each heartbeat, as they are then; for people, nothing is read back.
     """
-    beats = asyncio.create_task(_beat())
+    beats = asyncio.create_task(_beat(counters))
     try:
         yield
     finally:
         beats.cancel()
 
 
-async def _beat() -> None:
+async def _beat(counters: Mapping[str, int] | None) -> None:
     while True:
-        activity.heartbeat()
+        activity.heartbeat(*([dict(counters)] if counters else []))
         await asyncio.sleep(BEAT_SECONDS)

@@ -1,0 +1,110 @@
+"""Dreams as activities: the stores and the model behind a dream's phases."""
+
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from temporalio import activity
+from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
+from temporalio.service import RPCError
+
+from activities.heartbeat import heartbeating
+from agentmem.contracts import Begun, DreamInput, DreamReport, Phase, PhaseResult, Store
+from agentmem.dreaming.hook import dream_id
+from agentmem.dreaming.opening import Opening, open_dream
+from agentmem.dreaming.phases import run_phase
+from agentmem.dreaming.replies import Asker
+from agentmem.dreaming.report import commit_dream
+from agentmem.dreaming.tools import PhaseName
+from agentmem.memory.providers.registry import Providers
+
+SEARCH_ATTRIBUTES = ("AgentMemAgent", "AgentMemScope", "AgentMemOutcome")
+
+_LIST_TIMEOUT = timedelta(seconds=3)
+
+
+class DreamActivities:
+    """What a worker does for dreams.
+
+    Everything is idempotent by the dream's id: an activity that runs again finds what it did.
+
+    Args:
+        providers: The worker's stores.
+        ask: Asks a model once.
+        model: The model of dreams that name none.
+        zone: The time zone whose days count in "yesterday", where a message has none of its own.
+    """
+
+    def __init__(self, providers: Providers, ask: Asker, *, model: str, zone: str = "UTC") -> None:
+        self._providers = providers
+        self._ask = ask
+        self._model = model
+        self._zone = zone
+
+    @property
+    def activities(self) -> list[Callable[..., Awaitable[Any]]]:
+        """All of them, to register."""
+        phases = [self.orient, self.gather_signal, self.consolidate, self.prune]
+        return [self.begin, *phases, self.commit]
+
+    @activity.defn(name="dream.begin")
+    async def begin(self, request: DreamInput) -> Begun:
+        """Open the dream of this run, unless the workflow does not hold its scope's lock."""
+        info = activity.info()
+        identity = self._providers.resolve(request.provider)
+        store = Store(provider=identity, agent=request.agent, scope=request.scope)
+        if info.workflow_id != dream_id(store):
+            return Begun(status="delegated", store=store)
+        opening = Opening(
+            dream=info.workflow_run_id or "",
+            store=store,
+            model=request.model or self._model,
+            zone=self._zone,
+            now=datetime.now(UTC),
+        )
+        provider = await self._providers.get(identity)
+        begun = await open_dream(provider, request, opening)
+        return begun.replace(search_attributes=await _registered())
+
+    @activity.defn(name="dream.orient")
+    async def orient(self, phase: Phase) -> PhaseResult:
+        """Look over the scope: duplicates, contradictions, stale entries."""
+        return await self._run("orient", phase)
+
+    @activity.defn(name="dream.gather_signal")
+    async def gather_signal(self, phase: Phase) -> PhaseResult:
+        """Find what the new messages tell: findings with their evidence."""
+        return await self._run("gather_signal", phase)
+
+    @activity.defn(name="dream.consolidate")
+    async def consolidate(self, phase: Phase) -> PhaseResult:
+        """Work the findings into the draft."""
+        return await self._run("consolidate", phase)
+
+    @activity.defn(name="dream.prune")
+    async def prune(self, phase: Phase) -> PhaseResult:
+        """Tidy the draft and bring it to its cap."""
+        return await self._run("prune", phase)
+
+    @activity.defn(name="dream.commit")
+    async def commit(self, phase: Phase) -> DreamReport:
+        """Commit the draft in one transaction."""
+        return await commit_dream(await self._providers.get(phase.store.provider), phase)
+
+    async def _run(self, name: PhaseName, phase: Phase) -> PhaseResult:
+        counters: dict[str, int] = {}
+        async with heartbeating(counters):
+            provider = await self._providers.get(phase.store.provider)
+            return await run_phase(name, phase, provider, self._ask, counters.update)
+
+
+async def _registered() -> list[str]:
+    """Return which of our search attributes the server knows; none if it does not say."""
+    try:
+        client = activity.client()
+        known = await client.operator_service.list_search_attributes(
+            ListSearchAttributesRequest(namespace=client.namespace), timeout=_LIST_TIMEOUT
+        )
+    except RPCError:
+        return []  # no right to ask, as on Temporal Cloud
+    return [name for name in SEARCH_ATTRIBUTES if name in known.custom_attributes]

@@ -1,0 +1,153 @@
+"""Models of every vendor, through litellm."""
+
+import asyncio
+import importlib
+import logging
+import os
+import threading
+import warnings
+from concurrent.futures import Future
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from agentmem.errors import ModelCallError
+from agentmem.models.failures import model_call_error
+from agentmem.models.replies import plain, read_choice
+from agentmem.models.vendors import litellm_name
+from agentmem.values import JSONObject
+
+REQUEST_TIMEOUT = timedelta(minutes=9)
+"""Below the activity's start-to-close of ten minutes, so that our error comes before Temporal's."""
+
+
+class Models:
+    """Every vendor's models, through litellm.
+
+    litellm takes seconds to import (10 to 15 s on a slow machine): `start_loading` does it in a
+    thread, and only a call that comes before the end of it waits.
+    """
+
+    def __init__(self, *, timeout: timedelta = REQUEST_TIMEOUT) -> None:
+        """Load nothing yet.
+
+        Args:
+            timeout: How long one request may take.
+        """
+        self._timeout = timeout.total_seconds()
+        self._loading: Future[Any] | None = None
+
+    def start_loading(self) -> None:
+        """Import litellm in a thread; more calls change nothing."""
+        if self._loading is None:
+            self._loading = Future()
+            # A future that runs cannot be cancelled by a caller that no longer waits for it.
+            self._loading.set_running_or_notify_cancel()
+            thread = threading.Thread(target=_load, args=(self._loading,), daemon=True)
+            thread.start()
+
+    async def complete(self, request: JSONObject) -> JSONObject:
+        """Ask a model once; nothing is retried here.
+
+        Args:
+            request: `model` as litellm names it, `messages`, and what else OpenAI's chat
+                completions take; what a vendor does not know is left out, tools excepted.
+
+        Returns:
+            The reply as plain JSON in OpenAI's form; `usage` has the `cost` in US dollars, where
+            litellm knows the price. Cancelling the wait closes the connection.
+
+        Raises:
+            ModelCallError: The call failed; says whether a retry can help.
+        """
+        model = str(request["model"])
+        try:
+            litellm = await self._loaded()
+            sent = _sent(litellm, request)
+            async with asyncio.timeout(self._timeout):
+                reply = await litellm.acompletion(**sent, timeout=self._timeout)
+            return _plain_reply(reply)
+        except ModelCallError:
+            raise
+        except Exception as error:
+            now = datetime.now(UTC)
+            # Without the cause: it holds the provider's words, which may name a key.
+            raise model_call_error(error, model=model, environ=os.environ, now=now) from None
+
+    async def ask(self, request: JSONObject) -> JSONObject:
+        """Ask a model once; the same as `complete`, but for what comes back.
+
+        Returns:
+            `message`: the assistant's message in OpenAI's form; `finish`: stop, tool_calls,
+            length or content_filter; `usage`: the fields of `Usage`.
+
+        Raises:
+            ModelCallError: The call failed, or the reply holds no message.
+        """
+        choice = read_choice(await self.complete(request), model=str(request["model"]))
+        usage = choice.usage.model_dump(mode="json")
+        return {"message": choice.message, "finish": choice.finish, "usage": usage}
+
+    async def close(self) -> None:
+        """Close litellm's connections, when the worker stops."""
+        if self._loading is not None and self._loading.done():
+            litellm = await self._loaded()
+            await litellm.close_litellm_async_clients()
+
+    async def _loaded(self) -> Any:
+        self.start_loading()
+        assert self._loading is not None
+        return await asyncio.wrap_future(self._loading)
+
+
+def _load(loading: Future[Any]) -> None:
+    # Without this the import fetches a list of prices, and waits for the network.
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    try:
+        litellm: Any = importlib.import_module("litellm")
+        litellm.telemetry = False
+        litellm.suppress_debug_info = True
+        litellm.turn_off_message_logging = True
+        # It logs what it drops and what fails at every call; failures reach the caller anyway.
+        if "LITELLM_LOG" not in os.environ:
+            for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
+                logging.getLogger(name).setLevel(logging.CRITICAL)
+        # Its own models do not foresee a reply whose content is a list of parts.
+        warnings.filterwarnings("ignore", "Pydantic serializer warnings", UserWarning)
+        loading.set_result(litellm)
+    except BaseException as error:
+        loading.set_exception(error)
+
+
+def _sent(litellm: Any, request: JSONObject) -> JSONObject:
+    """Return what litellm is called with: retries are Temporal's, unknown settings are dropped."""
+    model = litellm_name(str(request["model"]))
+    sent: JSONObject = {**request, "model": model, "num_retries": 0, "max_retries": 0}
+    if model.startswith("agentmem/"):
+        _register_offline(litellm)
+    elif request.get("tools"):
+        known = litellm.get_supported_openai_params(model=model)
+        if known is not None and "tools" not in known:
+            raise ModelCallError(
+                f"the model {request['model']} takes no tools; choose another one by "
+                "AGENTMEM_MODEL or the agent's `model`, or an agent without tools",
+                non_retryable=True,
+            )
+        if known is not None and "tool_choice" not in known and sent.get("tool_choice") == "none":
+            # Such a model (Ollama's) keeps calling tools as long as it is shown any.
+            del sent["tools"], sent["tool_choice"]
+    return {**sent, "drop_params": True}
+
+
+def _register_offline(litellm: Any) -> None:
+    if not any(entry["provider"] == "agentmem" for entry in litellm.custom_provider_map):
+        offline: Any = importlib.import_module("agentmem.testing.offline")
+        handler = offline.OfflineModel()
+        litellm.custom_provider_map.append({"provider": "agentmem", "custom_handler": handler})
+
+
+def _plain_reply(reply: Any) -> JSONObject:
+    body: JSONObject = plain(reply.model_dump())
+    cost: Any = getattr(reply, "_hidden_params", {}).get("response_cost")
+    if isinstance(body.get("usage"), dict) and isinstance(cost, int | float):
+        body["usage"]["cost"] = cost
+    return body

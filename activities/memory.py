@@ -1,17 +1,17 @@
 """Long-term memory as activities: methods for workflow code, tools for models."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from temporalio import activity
 
 from activities.tools import Remember, answer
 from agentmem.contracts import Fetch, Store, ToolRun
-from agentmem.errors import ToolError
-from agentmem.facts import Evidence, Fact, Trust, Write, checked_name, checked_value
+from agentmem.errors import ProviderError, ToolError
+from agentmem.facts import Evidence, Fact, Trust, Write, checked_name
 from agentmem.memory.notes import facts_text, keys_text
-from agentmem.memory.providers.protocol import MemoryProvider, TransactionalProvider
+from agentmem.memory.providers.protocol import TransactionalProvider
 from agentmem.memory.providers.registry import Providers
 from agentmem.memory.tools import MEMORY_TOOLS, asked_keys, one_key, sent_value
 from agentmem.messages import Message
@@ -51,7 +51,6 @@ class MemoryActivities:
     async def memorize(self, request: Fetch) -> None:
         """Store a value, as the user's own word."""
         key = checked_name(request.key, "key")
-        checked_value(request.value, key)
         provider = await self._open(request.store)
         await _write(provider, request.store, Write(key=key, value=request.value))
 
@@ -103,12 +102,13 @@ class MemoryActivities:
         return await self._answer("list_memory_keys", run, self._list(run))
 
     async def _answer(self, tool: str, run: ToolRun, work: Awaitable[str]) -> Message:
-        return await answer(run, MEMORY_TOOLS[tool][0], work, self._remember)
+        return await answer(run, MEMORY_TOOLS[tool][0], _told(work), self._remember)
 
     async def _recall(self, run: ToolRun) -> str:
         store, provider = await self._of(run)
         keys = asked_keys(run.call.arguments)
-        facts = await _facts(provider, store, keys)
+        entries = await provider.entries(store.agent, store.scope, keys)
+        facts = [fact for fact in entries if _is_live(fact)]
         found = {fact.key for fact in facts}
         missing = [key for key in keys or [] if key not in found]
         known = await provider.keys(store.agent, store.scope) if missing else []
@@ -116,7 +116,6 @@ class MemoryActivities:
 
     async def _store(self, run: ToolRun) -> str:
         key, value = one_key(run.call.arguments), sent_value(run.call.arguments)
-        checked_value(value, key)
         store, provider = await self._of(run)
         write = Write(
             key=key,
@@ -141,40 +140,34 @@ class MemoryActivities:
         store, provider = await self._of(run)
         return keys_text(await provider.keys(store.agent, store.scope))
 
-    async def _of(self, run: ToolRun) -> tuple[Store, MemoryProvider]:
+    async def _of(self, run: ToolRun) -> tuple[Store, TransactionalProvider]:
         if run.store is None:
             raise ToolError("This agent has no long-term memory.")
         return run.store, await self._open(run.store)
 
-    async def _open(self, store: Store) -> MemoryProvider:
+    async def _open(self, store: Store) -> TransactionalProvider:
         return await self._providers.get(store.provider)
 
 
-async def _facts(provider: MemoryProvider, store: Store, keys: Sequence[str] | None) -> list[Fact]:
-    if isinstance(provider, TransactionalProvider):
-        return await provider.entries(store.agent, store.scope, keys)
-    if keys is None:
-        values = await provider.recall(store.agent, store.scope)
-    else:
-        values = {key: await provider.recall(store.agent, store.scope, key) for key in keys}
-        values = {key: value for key, value in values.items() if value is not None}
-    return [Fact(key=key, value=value) for key, value in values.items()]
+async def _told(work: Awaitable[str]) -> str:
+    try:
+        return await work
+    except ProviderError as error:
+        raise ProviderError(
+            f"long-term memory does not answer; go on without it ({error.message})"
+        ) from error
 
 
-async def _write(provider: MemoryProvider, store: Store, write: Write) -> bool:
+async def _write(provider: TransactionalProvider, store: Store, write: Write) -> bool:
     """Write once however often the activity runs; say whether there was something to do."""
-    agent, scope = store.agent, store.scope
-    if isinstance(provider, TransactionalProvider):
-        info = activity.info()
-        name = f"{info.workflow_run_id or info.activity_run_id}/{info.activity_id}"
-        [version] = await provider.write(agent, scope, [write], name)
-        return version > 0
-    if write.op == "set":
-        await provider.memorize(agent, scope, write.key, write.value)
-        return True
-    known = write.key in await provider.keys(agent, scope)
-    await provider.forget(agent, scope, write.key)
-    return known
+    info = activity.info()
+    name = f"{info.workflow_run_id or info.activity_run_id}/{info.activity_id}"
+    [version] = await provider.write(store.agent, store.scope, [write], name)
+    return version > 0
+
+
+def _is_live(fact: Fact) -> bool:
+    return fact.expires_at is None or fact.expires_at > datetime.now(UTC)
 
 
 def _newest(evidence: Sequence[Evidence]) -> datetime | None:

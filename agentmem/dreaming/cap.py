@@ -56,7 +56,7 @@ def _capped(
     """
     standing = [change for change in changes if stands(change)]
     after = applied(view.before, standing)
-    evicted = sum(change.code == "over_cap" for change in standing)
+    evicted = sum(change.reason == "evicted" for change in standing)
     room = int(view.limits.evicted_share * len(view.before)) - evicted
     over = len(after) - cap
     leaving: list[Change] = []

@@ -83,6 +83,9 @@ def settle(
     for known in (quoted, close):
         if len(known) == 1:
             return _preferring(next(iter(known)), given)
+    beside = {word.iso for word in _meanings(rows, zone, lambda text: nearest(text, statement, 1))}
+    if not given and len(beside) == 1:
+        return Settled(next(iter(beside)))
     every = close | {word.iso for word in _meanings(rows, zone, str)}
     if given and not any(agree(given, iso) for iso in every):
         if not any(mentions_time(row.text) for row in rows):
@@ -91,12 +94,22 @@ def settle(
     return Settled(given, "" if given or not happened.strip() else "date_unreadable")
 
 
-def nearest(text: str, statement: str) -> str:
-    """Return the sentences of a text that share most words with a statement."""
-    wanted = set(content(statement))
-    shared = {part: len(wanted & set(content(part))) for part in sentences(text)}
-    most = max(shared.values(), default=0)
-    return "\n".join(part for part, count in shared.items() if count == most)
+def nearest(text: str, statement: str, around: int = 0) -> str:
+    """Return the sentences of a text that share most words with a statement.
+
+    Args:
+        text: The text.
+        statement: The statement.
+        around: How many sentences before and after each of them to return as well.
+    """
+    wanted, parts = set(content(statement)), sentences(text)
+    shared = [len(wanted & set(content(part))) for part in parts]
+    best = [place for place, count in enumerate(shared) if count == max(shared)]
+    return "\n".join(
+        part
+        for place, part in enumerate(parts)
+        if any(abs(place - other) <= around for other in best)
+    )
 
 
 def _meanings(

@@ -16,6 +16,7 @@ from agentmem.dreaming.rules import (
     View,
     judge,
 )
+from agentmem.dreaming.text import Rarity
 from agentmem.facts import Fact, Step
 from agentmem.memory.providers.protocol import TranscriptRow
 from agentmem.values import JSONObject, Wire
@@ -55,6 +56,7 @@ class Draft:
         self.tombstones = list(tombstones)
         self.nominated = dict(nominated or {})
         self.limits = limits
+        self.rarity = Rarity(row.text for row in self.rows.values())
         self.changes: list[Change] = []
         self._numbered = 0
 
@@ -70,6 +72,7 @@ class Draft:
             nominated=self.nominated,
             opened_at=self.opened_at,
             zone=self.zone,
+            rarity=self.rarity,
             limits=self.limits,
         )
 
@@ -94,9 +97,10 @@ class Draft:
         Returns:
             The change as decided: `status`, `code`, `message`, `fixable`, and what code fills in.
         """
-        if again:
-            self._drop(lambda old: old.phase == phase and bool(touched(old) & touched(change)))
-        decided = judge(change.replace(phase=phase), self.view())
+        change = change.replace(phase=phase)
+        decided = judge(change, self.view())
+        if again and decided.code == "already_changed":
+            decided = self._instead(change)
         if decided.code == "already_changed" and (twin := self._twin(decided)):
             return twin
         if not stands(decided) or decided.op == "confirm":  # said twice, it is reported once
@@ -185,6 +189,15 @@ class Draft:
         self._numbered += 1
         return f"c{self._numbered}"
 
+    def _instead(self, change: Change) -> Change:
+        """Judge a change as if its phase had not changed its keys yet; drop that if it stands."""
+        before = list(self.changes)
+        self._drop(lambda old: old.phase == change.phase and bool(touched(old) & touched(change)))
+        decided = judge(change, self.view())
+        if not stands(decided):
+            self.changes = before
+        return decided
+
     def _drop(self, which: Callable[[Change], bool]) -> None:
         self.changes = [change for change in self.changes if not which(change)]
 
@@ -192,12 +205,14 @@ class Draft:
         return next((old for old in self._standing() if _alike(old, change)), None)
 
     def _keep(self, finding: Finding) -> Finding:
-        checked = check_finding(finding, self.rows, zone=self.zone, limits=self.limits)
+        checked = check_finding(
+            finding, self.rows, zone=self.zone, rarity=self.rarity, limits=self.limits
+        )
         if not checked.evidence:
             return checked
         known = next((old for old in self.findings.values() if same(old, checked)), None)
         if known is None and len(self.findings) >= self.limits.findings:
-            return checked.replace(flags=[*checked.flags, "too_many"])
+            return checked.replace(evidence=[], flags=[*checked.flags, "too_many"])
         kept = checked.replace(id=known.id if known else f"f{len(self.findings) + 1}")
         self.findings[kept.id] = kept
         return kept

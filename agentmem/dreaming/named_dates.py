@@ -3,7 +3,7 @@
 
 import calendar
 from collections.abc import Callable
-from datetime import date
+from datetime import date, timedelta
 
 from agentmem.dreaming.calendar_words import MONTHS, UNITS, WEEKDAYS
 from agentmem.dreaming.timewords import (
@@ -85,6 +85,13 @@ def _clamped(year: int, month: int, day: int) -> date:
     return date(year, month, min(day, calendar.monthrange(year, month)[1]))
 
 
+def _day_of_month(match: Match, said: date | None) -> str:
+    if said is None:
+        raise ValueError("no month is named, and none is near")
+    around = (said + timedelta(days=shift) for shift in sorted(range(-31, 32), key=abs))
+    return next((day.isoformat() for day in around if day.day == int(match["day"])), "")
+
+
 def _digits(match: Match, said: date | None) -> str:
     parts = {name: int(value) for name, value in match.groupdict().items() if value}
     if not parts.get("month"):
@@ -112,6 +119,13 @@ _ABSOLUTE: tuple[tuple[Pattern, Naming], ...] = (
     (regex(rf"\b{_MONTH}{_YEAR}"), _month_date),
     (
         regex(
+            r"\bon the (?P<day>\d{1,2})(?:st|nd|rd|th)\b"
+            r"(?!\s+(?:of|floor|century|street|avenue|day|time|try|attempt|anniversary))"
+        ),
+        _day_of_month,
+    ),
+    (
+        regex(
             r"(?:(?P<year>\d{4})\s?[年년]\s?)?(?P<month>\d{1,2})\s?[月월]\s?(?P<day>\d{1,2})\s?[日号號일]"
         ),
         _digits,
@@ -126,7 +140,7 @@ _ABSOLUTE: tuple[tuple[Pattern, Naming], ...] = (
     ),
 )
 _ANY_TIME = regex(
-    r"\d{1,2}:\d{2}|\b(?:ago|soon|recently|lately|since|until|later|earlier|before|after|now)\b"
+    r"\d{1,2}:\d{2}|\b(?:ago|just|soon|recently|lately|since|until|later|earlier|before|after|now)\b"
     rf"|\b(?:{name_pattern(WEEKDAYS)})s?\b|\b(?:19|20)\d{{2}}\b|(?<![^\W\d_]){name_pattern(UNITS)}"
     rf"|\b(?:{name_pattern(MONTHS)})\b|\d\s?[月日号年월일]"
 )

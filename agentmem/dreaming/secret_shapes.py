@@ -12,7 +12,7 @@ _SHAPES = {
         r"|SG\.[\w-]{16,}\.[\w-]{16,})"
     ),
     "a password": (
-        r"(?i:\b(?:password|passwd|pwd|passphrase|secret|api[_-]?key|access[_-]?token"
+        r"(?i:\b(?:password|passwd|pwd|passphrase|api[_-]?key|secret[_-]?key|access[_-]?token"
         r"|auth[_-]?token|client[_-]?secret)[\"']?\s*[=:]\s*[\"']?[^\s\"']{4,})"
     ),
     "an address with a password": r"\b[a-z][a-z0-9+.-]*://[^\s/:@]+:[^\s/@]+@",

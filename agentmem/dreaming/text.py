@@ -29,8 +29,12 @@ _PAIRED = re.compile(
 )
 _HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 _INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff\u00ad]")
-_URL = re.compile(r"(?:https?://|www\.)[^\s<>\"'）】」]+|[\w.+-]+@[\w-]+\.[\w.-]+", re.IGNORECASE)
+_URL = re.compile(
+    r"(?:https?://|www\.)[^\s<>\"'）】」]+|\b[\w.+-]{1,64}@[\w-]{1,63}\.[\w.-]{1,190}",
+    re.IGNORECASE,
+)
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
+_MARKS = re.compile("|".join(filter(_PAIRED.match, sorted(NEGATIONS, key=len, reverse=True))))
 _SENTENCE = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])|\n+")
 
 
@@ -71,12 +75,7 @@ def stems(text: str) -> list[str]:
 
 def content(text: str) -> list[str]:
     """Return the stems of a text's content words in order, as often as they occur."""
-    return [
-        stem
-        for token in tokens(text)
-        if fold(token) not in CLOSED_CLASS and _weighty(token)
-        for stem in _stems(token)
-    ]
+    return list(_content(text))
 
 
 def numbers(text: str) -> set[str]:
@@ -105,11 +104,23 @@ def names(text: str) -> set[str]:
     return found
 
 
-def negations(text: str) -> int:
-    """Count the words that turn a statement round: not, never, n't, nicht, не, 不, ..."""
-    folded = fold(text)
-    spaced = sum(fold(token) in NEGATIONS or fold(token).endswith("n't") for token in tokens(text))
-    return spaced + sum(folded.count(mark) for mark in NEGATIONS if _PAIRED.match(mark))
+def negated(text: str) -> set[str]:
+    """Return the stems that stand beside a word that turns a statement round: not, nicht, 不, ...
+
+    Three words after it and one before it, in scripts without spaces three characters each way.
+    """
+    found: set[str] = set()
+    words = tokens(text)
+    for place, token in enumerate(words):
+        if fold(token) in NEGATIONS or fold(token).endswith("n't"):
+            beside = words[max(0, place - 1) : place] + words[place + 1 : place + 4]
+            found.update(stem for word in beside for stem in _stems(word))
+        elif _PAIRED.match(token):
+            for mark in _MARKS.finditer(token):
+                start, end = mark.span()
+                found.update(_stems(token[max(0, start - 3) : start]))
+                found.update(_stems(token[end : end + 3]))
+    return found
 
 
 def sentences(text: str) -> list[str]:
@@ -153,12 +164,22 @@ def _weighty(token: str) -> bool:
     return len(token) > 1 or not token.isascii() or token.isdigit()
 
 
+@lru_cache(maxsize=4_000)
+def _content(text: str) -> tuple[str, ...]:
+    return tuple(
+        stem
+        for token in tokens(text)
+        if fold(token) not in CLOSED_CLASS and _weighty(token)
+        for stem in _stems(token)
+    )
+
+
 @lru_cache(maxsize=20_000)
 def _stems(token: str) -> tuple[str, ...]:
     word = fold(token)
     if _PAIRED.match(word):
         return tuple(map("".join, pairwise(word))) or (word,)
-    return (_stem(word),)
+    return (_stem(word),) if word else ()
 
 
 def _stem(word: str) -> str:

@@ -22,6 +22,7 @@ class Thresholds:
     support_share: float = 0.25
     # 11: survivor
     survivor_words: float = 0.8
+    telling_words: int = 3
     # 13: budgets, of the facts that the dream found
     removals: int = 2
     removals_share: float = 0.05

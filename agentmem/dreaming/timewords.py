@@ -122,9 +122,9 @@ _RELATIVE: tuple[tuple[Pattern, Meaning], ...] = (
     (regex(rf"(?P<name>{name_pattern(DAYS, spaced=False)})"), _named_day),
     (regex(rf"\b{_COUNT}\s+{_UNIT}s?\s+(?:ago|back)\b"), _counted(-1)),
     (regex(rf"\b{_COUNT}\s+{_UNIT}s?\s+from\s+(?:now|today)\b"), _counted(1)),
-    (regex(rf"\b(?:vor|il y a|hace|há)\s+{_COUNT}\s+{_UNIT}\w*"), _counted(-1)),
-    (regex(rf"\b{_COUNT}\s+{_UNIT}\w*\s+fa\b"), _counted(-1)),
-    (regex(rf"\b(?:{_COUNT}\s+)?{_UNIT}\w*\s+назад\b"), _counted(-1)),
+    (regex(rf"\b(?:vor|il y a|hace|há)\s+{_COUNT}\s+{_UNIT}\w{{0,4}}"), _counted(-1)),
+    (regex(rf"\b{_COUNT}\s+{_UNIT}\w{{0,4}}\s+fa\b"), _counted(-1)),
+    (regex(rf"\b(?:{_COUNT}\s+)?{_UNIT}\w{{0,4}}\s+назад\b"), _counted(-1)),
     (regex(rf"{_COUNT}\s?{_UNIT}(?:间|間)?(?:之?前|以前|\s?전)"), _counted(-1)),
     (
         regex(

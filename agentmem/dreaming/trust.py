@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from agentmem.dreaming.named_dates import without_dates
-from agentmem.dreaming.text import Rarity, content
+from agentmem.dreaming.text import Rarity, content, fold, names
 from agentmem.dreaming.thresholds import THRESHOLDS, Thresholds
 from agentmem.facts import Evidence, Fact, Trust
 from agentmem.memory.providers.protocol import TranscriptRow
@@ -39,15 +39,18 @@ def supports(
 ) -> bool:
     """Whether a message bears a statement out: so a cited "ok" lends nothing.
 
-    It must share two content words, and a quarter of them, with the statement and its key; a
-    statement of few words may be in the message as a whole.
+    It must share two content words with the statement and its key, and a quarter of the
+    statement's. A shared name counts as two, and of two words one is enough: "lives in Bergen"
+    rests on "I moved to Bergen".
     """
-    said, message = set(content(without_dates(statement))), set(content(row.text))
-    if not said:
-        return statement.strip() != "" and statement.strip() in row.text
+    plain = without_dates(statement)
+    said, message = set(content(plain)), set(content(row.text))
+    if not said:  # figures or signs alone, like a date
+        return bool(statement.strip()) and fold(statement) in fold(row.text)
     shared = (said | set(content(key))) & message
-    enough = len(shared) >= limits.support_words
-    return said <= message or (enough and len(shared) >= limits.support_share * len(said))
+    weight = len(shared) + len(shared & names(plain) & names(row.text))
+    needed = min(limits.support_words, (len(said) + 1) // 2)
+    return weight >= needed and len(shared) >= limits.support_share * len(said)
 
 
 def strongest(rows: Iterable[TranscriptRow]) -> Trust:

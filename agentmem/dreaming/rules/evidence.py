@@ -118,15 +118,24 @@ def trusted(change: Change, view: View) -> Change:
     """Trust: only equal or higher trust replaces or removes; of equals, the later word wins."""
     for fact in replaced(change, view.facts):
         if RANK[change.trust] < RANK[fact.trust]:
-            return hold(
-                change,
-                "lower_trust",
-                f"{fact.key!r} rests on a {fact.trust}'s word, this on a {change.trust}'s",
-            )
+            return hold(change, *_too_weak(change, fact))
         at = told_at(fact)
         if change.said_at and at and change.said_at < at and change.trust == fact.trust:
             return hold(change, "older", f"{fact.key!r} was said or written later than this")
     return change
+
+
+def _too_weak(change: Change, fact: Fact) -> tuple[str, str]:
+    if change.witnesses and change.trust == Trust.TOOL and not _has_tool(change):
+        return "unsupported", f"none of the cited messages says this of {fact.key!r}"
+    return (
+        "lower_trust",
+        f"{fact.key!r} rests on a {fact.trust}'s word, this on a {change.trust}'s",
+    )
+
+
+def _has_tool(change: Change) -> bool:
+    return any(row.role not in ("user", "assistant") for row in change.witnesses)
 
 
 def unburied(change: Change, view: View) -> Change:

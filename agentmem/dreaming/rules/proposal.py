@@ -8,7 +8,7 @@ from agentmem.dreaming.changes import Change
 from agentmem.dreaming.effects import touched
 from agentmem.dreaming.rules.view import View, flag, hold, reject
 from agentmem.dreaming.secret_shapes import secret_shape
-from agentmem.dreaming.text import fold, fold_key, text_of
+from agentmem.dreaming.text import content, fold, fold_key, text_of
 from agentmem.errors import InvalidFact
 from agentmem.facts import checked_name, checked_value
 
@@ -24,7 +24,7 @@ def storable(change: Change, view: View) -> Change:
     And a value that every store holds.
     """
     key = unicodedata.normalize("NFC", change.key).strip()
-    if change.op == "add" and (problem := _key_problem(key, view.limits.key_bytes)):
+    if key not in view.facts and (problem := _key_problem(key, view.limits.key_bytes)):
         return reject(change, "bad_key", problem)
     if key.startswith(RESERVED):
         return reject(change, "reserved_key", f"{key!r} is not a dream's to write")
@@ -42,12 +42,14 @@ def storable(change: Change, view: View) -> Change:
 
 def named(change: Change, view: View) -> Change:
     """Rule 2: a key that differs from one stored key by case, `-`, `_` or spaces is that key."""
-    if change.key in view.facts:
+    change = change.replace(
+        sources=list(dict.fromkeys(_stored(key, view) for key in change.sources)),
+        by=_stored(change.by, view) if change.by else "",
+    )
+    key = _stored(change.key, view)
+    if key == change.key:
         return change
-    near = [key for key in view.facts if fold_key(key) == fold_key(change.key)]
-    if len(near) != 1:
-        return change
-    return flag(change.replace(key=near[0]), "key_folded", f"{change.key!r} taken for {near[0]!r}")
+    return flag(change.replace(key=key), "key_folded", f"{change.key!r} taken for {key!r}")
 
 
 def known(change: Change, view: View) -> Change:
@@ -78,20 +80,19 @@ def once(change: Change, view: View) -> Change:
 
 
 def echo(change: Change, view: View) -> Change:
-    """Rule 18: what some key says already, letter for letter, confirms that key."""
+    """Rule 18: what some key says already, letter for letter, confirms that key.
+
+    A short value ("yes", "tea") says the same only under a key of the same words.
+    """
     if change.op not in ("add", "update"):
         return change
     folded = fold(text_of(change.value))
-    if change.key in view.facts and fold(text_of(view.facts[change.key].value)) == folded:
-        return _confirm(change, change.key)
-    if change.op == "add":
-        for key, fact in view.facts.items():
-            if fold(text_of(fact.value)) == folded:
-                return _confirm(change, key)
-    return change
-
-
-def _confirm(change: Change, key: str) -> Change:
+    keys = [key for key, fact in view.facts.items() if fold(text_of(fact.value)) == folded]
+    if len(content(folded)) < view.limits.telling_words:
+        keys = [key for key in keys if _same_topic(key, change.key)]
+    if not keys:
+        return change
+    key = change.key if change.key in keys else keys[0]
     said = change.replace(op="confirm", key=key, value=None)
     return said.replace(code="echo", message=f"{key!r} says this already")
 
@@ -125,6 +126,19 @@ def pinned(change: Change, view: View) -> Change:
         if key in view.facts and view.facts[key].pinned and change.op != "confirm":
             return hold(change, "pinned", f"{key!r} is pinned")
     return change
+
+
+def _stored(key: str, view: View) -> str:
+    """Return the one stored key that differs by case, `-`, `_` or spaces at most, or the key."""
+    if key in view.facts:
+        return key
+    near = [stored for stored in view.facts if fold_key(stored) == fold_key(key)]
+    return near[0] if len(near) == 1 else key
+
+
+def _same_topic(one: str, other: str) -> bool:
+    a, b = set(content(one)), set(content(other))
+    return one == other or (bool(a and b) and (a <= b or b <= a))
 
 
 def _key_problem(key: str, most: int) -> str:

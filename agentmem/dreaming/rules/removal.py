@@ -4,7 +4,7 @@ import re
 from datetime import date
 
 from agentmem.dreaming.changes import Change
-from agentmem.dreaming.dates import span
+from agentmem.dreaming.dates import nearest, span
 from agentmem.dreaming.effects import REWORDING, replaced, result
 from agentmem.dreaming.rules.survivor import lost, lost_marks, told
 from agentmem.dreaming.rules.view import View, hold, reject
@@ -24,15 +24,15 @@ _PLACEHOLDER = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _TAKEN_BACK = re.compile(
-    r"\b(?:forget|delete|remove|erase|wipe|scratch that|disregard|take (?:that|it) back"
+    r"(?<!n't )(?<!not )(?<!never )(?<!n')(?<!no )(?<!не )\b(?:forget|delete|remove|erase|wipe|scratch that|disregard|take (?:that|it) back"
     r"|(?:don't|do not|never|stop) (?:remember|store|keep|save)|wrong|incorrect|untrue"
     r"|(?:not|isn't|wasn't) (?:true|right|correct)|mistake|misspoke|joking|kidding"
     r"|made (?:it|that) up"
-    r"|vergiss|vergessen sie|lösche?|falsch|stimmt nicht|oublie|oubliez|efface|supprime|faux"
+    r"|vergiss(?! nicht)|vergessen sie(?! nicht)|lösche?|falsch|stimmt nicht|oublie|oubliez|efface|supprime|faux"
     r"|olvida|olvídalo|borra|elimina|falso|dimentica|cancella|sbagliato|esqueça|esquece|apaga"
     r"|errado"
     r"|забудь|забудьте|удали|удалите|сотри|неправда|неверно|ошибся|ошиблась)\b"
-    r"|忘记|忘掉|忘了|删除|删掉|不对|错了|忘れて|削除|消して|間違い|잊어|지워|삭제|틀렸"
+    r"|(?<!别)(?<!要)(?:忘记|忘掉|忘了)|删除|删掉|不对|错了|忘れて|削除|消して|間違い|잊어|지워|삭제|틀렸"
 )
 """Words by which people take back what they said or ask to forget it.
 
@@ -60,8 +60,10 @@ def removable(change: Change, view: View) -> Change:
     fact = view.facts[change.key]
     if change.reason in ("retracted", "asked_to_forget"):
         return _taken_back(change, fact, view)
-    if expired(fact, view.today) or view.nominated.get(change.key) in NOMINATED_TO_GO:
-        return change.replace(reason=change.reason or "expired", trust=Trust.USER)
+    if expired(fact, view.today):
+        return change.replace(reason="expired", trust=Trust.USER)
+    if (why := view.nominated.get(change.key)) in NOMINATED_TO_GO:
+        return _nominated(change, why, view)
     if change.reason in ("superseded", "correction", "decision") and change.by:
         return _superseded(change, fact, view)
     if change.by == change.key:
@@ -121,12 +123,22 @@ def _cut(old: str, new: str, view: View) -> str:
     return ""
 
 
+def _nominated(change: Change, why: str, view: View) -> Change:
+    if why != "over_cap":
+        return change.replace(trust=Trust.USER)
+    gone = sum(other.reason == "evicted" for other in view.changes)
+    if gone >= int(view.limits.evicted_share * len(view.before)):
+        return hold(change, "over_budget", "at most half of a scope goes for the cap in one dream")
+    return change.replace(reason="evicted", trust=Trust.USER)
+
+
 def _taken_back(change: Change, fact: Fact, view: View) -> Change:
     words = set(content(told(fact)))
     for alias in change.evidence or view.rows:
         row = view.rows[alias]
-        asked = row.role == "user" and usable(row) and _TAKEN_BACK.search(fold(row.text))
-        if asked and words & set(content(row.text)):
+        about = fold(nearest(row.text, told(fact), 1))
+        asked = row.role == "user" and usable(row) and _TAKEN_BACK.search(about)
+        if asked and words & set(content(about)):
             return change.replace(
                 evidence=[alias],
                 witnesses=[evidence_of(row)],
@@ -149,12 +161,14 @@ def _superseded(change: Change, fact: Fact, view: View) -> Change:
 
 
 def _duplicate(change: Change, fact: Fact, view: View) -> Change:
-    others = {key: other for key, other in view.facts.items() if key != change.key}
-    lacks = {key: lost(fact, other, limits=view.limits) for key, other in others.items()}
-    if change.by and lacks[change.by]:
-        return hold(change, "survivor_lacks", f"{change.by!r} does not hold {lacks[change.by]}")
-    holding = [change.by] if change.by else [key for key, what in lacks.items() if not what]
-    if not holding:
-        return hold(change, "no_survivor", f"no other fact holds what {change.key!r} says")
-    by = max(holding, key=lambda key: RANK[others[key].trust])
-    return change.replace(by=by, reason="duplicate", trust=others[by].trust, said_at=None)
+    if change.by:
+        if what := lost(fact, view.facts[change.by], limits=view.limits):
+            return hold(change, "survivor_lacks", f"{change.by!r} does not hold {what}")
+        heir = view.facts[change.by]
+    else:
+        others = [other for other in view.facts.values() if other.key != change.key]
+        holding = [other for other in others if not lost(fact, other, limits=view.limits)]
+        if not holding:
+            return hold(change, "no_survivor", f"no other fact holds what {change.key!r} says")
+        heir = max(holding, key=lambda other: RANK[other.trust])
+    return change.replace(by=heir.key, reason="duplicate", trust=heir.trust, said_at=None)

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from functools import cached_property
 
 from agentmem.dreaming.changes import Change, Finding
 from agentmem.dreaming.dates import local_day
@@ -42,6 +41,7 @@ class View:
         nominated: Keys that code itself found fit to go, with the reason.
         opened_at: When the dream began.
         zone: The zone whose days count where a message has none of its own.
+        rarity: How rare words are in the dream's messages.
         limits: The table of thresholds.
     """
 
@@ -54,12 +54,8 @@ class View:
     nominated: Mapping[str, str] = field(default_factory=dict[str, str])
     opened_at: datetime
     zone: str = "UTC"
+    rarity: Rarity = field(default_factory=lambda: Rarity(()))
     limits: Thresholds = THRESHOLDS
-
-    @cached_property
-    def rarity(self) -> Rarity:
-        """How rare words are in the dream's messages."""
-        return Rarity(row.text for row in self.rows.values())
 
     @property
     def today(self) -> date:

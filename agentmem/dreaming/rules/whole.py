@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from agentmem.dreaming.changes import Change
 from agentmem.dreaming.effects import REWORDING, applied, gone, stands
-from agentmem.dreaming.rules.removal import expired
+from agentmem.dreaming.rules.removal import NOMINATED_TO_GO, expired
 from agentmem.dreaming.rules.survivor import lost
 from agentmem.dreaming.rules.view import View, hold
 from agentmem.facts import Fact
@@ -13,13 +13,13 @@ from agentmem.facts import Fact
 def within_budgets(changes: Sequence[Change], view: View) -> list[Change]:
     """Rule 13: hold every removal of a class that is over its budget; the rest stays.
 
-    Removals without new evidence: at most two or 5 % of the facts. Keys that disappear, merged
-    ones included: at most five or 30 %. What the cap evicts and what has expired by its own date
-    is code's to remove, and does not count.
+    Removals without new evidence (of duplicates): at most two or 5 % of the facts. Keys that disappear, merged
+    ones included: at most five or 30 %. What code itself found to go (expired by its own date,
+    over the cap, its evidence forgotten) does not count.
     """
     limits, facts = view.limits, len(view.before)
     counted = [one for one in changes if stands(one) and gone(one) and not _by_code(one, view)]
-    unproven = [one for one in counted if one.op == "remove" and not one.witnesses]
+    unproven = [one for one in counted if one.op == "remove" and one.reason in REWORDING]
     most = max(limits.removals, int(limits.removals_share * facts))
     held: dict[str, str] = {}
     if len(unproven) > most:
@@ -82,6 +82,9 @@ def _with_survivor(
 
 
 def _by_code(change: Change, view: View) -> bool:
-    return change.reason == "evicted" or (
-        change.op == "remove" and expired(view.before[change.key], view.today)
+    """Whether code itself found that a key goes: a model's word was not needed."""
+    return change.op == "remove" and (
+        change.reason == "evicted"
+        or view.nominated.get(change.key) in NOMINATED_TO_GO
+        or expired(view.before[change.key], view.today)
     )

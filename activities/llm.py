@@ -12,7 +12,8 @@ from typing import Any
 
 from agentmem.errors import ModelCallError
 from agentmem.models.failures import model_call_error
-from agentmem.models.replies import plain, read_choice
+from agentmem.models.plain import plain
+from agentmem.models.replies import read_choice
 from agentmem.models.vendors import litellm_name
 from agentmem.values import JSONObject
 

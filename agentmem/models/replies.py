@@ -1,13 +1,19 @@
 """From a provider's reply to the message that a workflow stores."""
 
-import json
 import math
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
-from agentmem.contracts.calls import Usage
+from agentmem.contracts.calls import ModelCall, ModelReply, Usage
 from agentmem.errors import ModelCallError
-from agentmem.values import JSONObject
+from agentmem.messages import Message, Role, ToolCall
+from agentmem.models.calls import CUT_OFF, call_in_text, read_calls
+from agentmem.models.plain import as_mapping, objects
+from agentmem.models.reasoning import read_fields, read_reasoning
+from agentmem.values import JSONObject, clip
+
+REPLY_BYTES = 1024 * 1024
+"""Encoded bytes of a stored reply; Temporal refuses a result of 2 MiB."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +41,46 @@ _FINISH = {
 }
 
 
+def read_reply(reply: JSONObject, call: ModelCall, *, attempt: int) -> ModelReply:
+    """Return a reply exactly as the workflow stores it.
+
+    Text parts are joined; other content parts are left out, reasoning excepted. A refusal is the
+    text, and runs no calls. Calls of a reply that was cut off have a `problem`. Where no calls
+    were allowed, those that came are left out, and the finish is `tool_limit`. The message takes
+    at most 1 MiB encoded: a longer text is clipped with a notice.
+
+    Args:
+        reply: Plain JSON in OpenAI's form.
+        call: What was asked.
+        attempt: Which attempt of the activity this is.
+
+    Raises:
+        ModelCallError: There is no message in it; a retry may bring one.
+    """
+    choice = read_choice(reply, model=call.model)
+    text, finish = _text(choice.message), choice.finish
+    position = f"t{call.turn}.s{call.step}"
+    calls = read_calls(choice.message, position)
+    if not calls and finish == "stop" and call.tool_choice == "auto" and not call.response_format:
+        calls = call_in_text(text, call.tools, position)
+        text, finish = ("", "tool_calls") if calls else (text, finish)
+    if finish == "content_filter":
+        calls = []
+    if calls and call.tool_choice == "none":
+        calls, finish = [], "tool_limit"
+    message = Message(
+        id=call.reply,
+        role=Role.ASSISTANT,
+        content=text,
+        turn=call.turn,
+        calls=_checked(calls, choice, call.max_tokens),
+        reasoning=read_reasoning(choice.message),
+        fields=read_fields(choice.message),
+        attempt=attempt,
+    )
+    return ModelReply(message=_bounded(message), finish=finish, usage=choice.usage)
+
+
 def read_choice(reply: JSONObject, *, model: str) -> Choice:
     """Return the answer in a reply.
 
@@ -48,43 +94,69 @@ def read_choice(reply: JSONObject, *, model: str) -> Choice:
     Raises:
         ModelCallError: There is no message in it; a retry may bring one.
     """
-    usage = _usage(_mapping(reply.get("usage")))
-    choices = _list(reply.get("choices"))
-    choice = _mapping(choices[0]) if choices else {}
-    message = choice.get("message")
-    if not isinstance(message, dict):
+    usage = _usage(as_mapping(reply.get("usage")))
+    choices = objects(reply.get("choices"))
+    choice = choices[0] if choices else {}
+    message = as_mapping(choice.get("message"))
+    if not message:
         reason = choice.get("finish_reason") or "none"
         raise ModelCallError(
             f"the model {model} sent a reply without a message (finish reason {reason}, "
             f"{usage.prompt} tokens read, {usage.completion} written)"
         )
-    found = cast("JSONObject", message)
     finish = _FINISH.get(str(choice.get("finish_reason") or "").lower(), "stop")
-    if refusal(found):
+    if _refusal(message):
         finish = "content_filter"
-    elif finish == "stop" and (found.get("tool_calls") or found.get("function_call")):
+    elif finish == "stop" and (message.get("tool_calls") or message.get("function_call")):
         finish = "tool_calls"
-    return Choice(message=found, finish=finish, usage=usage)
+    return Choice(message=message, finish=finish, usage=usage)
 
 
-def refusal(message: JSONObject) -> str:
-    """Return a model's refusal from the field that it has for it; empty if it did not refuse."""
-    fields = _mapping(message.get("provider_specific_fields"))
+def _checked(calls: list[ToolCall], choice: Choice, limit: int) -> list[ToolCall]:
+    """Keep calls that were cut off from running: what parses of them may be half of a file."""
+    # Some providers do not say that a reply was cut.
+    is_full = choice.usage.completion >= limit
+    cut = [choice.finish == "length" or (bool(call.problem) and is_full) for call in calls]
+    problem = CUT_OFF.format(tokens=limit)
+    return [
+        call.replace(arguments={}, problem=problem) if is_cut else call
+        for call, is_cut in zip(calls, cut, strict=True)
+    ]
+
+
+def _text(message: JSONObject) -> str:
+    content = message.get("content")
+    if isinstance(content, list):
+        texts = [part.get("text") for part in objects(cast("object", content))]
+        content = "".join(text for text in texts if isinstance(text, str))
+    return content if isinstance(content, str) and content.strip() else _refusal(message).strip()
+
+
+def _refusal(message: JSONObject) -> str:
+    fields = as_mapping(message.get("provider_specific_fields"))
     return str(message.get("refusal") or fields.get("refusal") or "")
 
 
-def plain(value: Any) -> Any:
-    """Return a value as JSON that every encoder takes.
+def _bounded(message: Message) -> Message:
+    """Bring a message under its limit, what matters least first."""
+    if _size(message) <= REPLY_BYTES:
+        return message
+    # A signature fits only what it signed, so reasoning goes whole or not at all.
+    message = message.replace(reasoning=[], fields={})
+    if _size(message.replace(content="")) > REPLY_BYTES // 2:
+        problem = "the arguments of all calls together are too large; send fewer at a time"
+        calls = [c.replace(arguments={}, fields={}, problem=problem) for c in message.calls]
+        message = message.replace(calls=calls)
+    room = REPLY_BYTES - _size(message.replace(content=""))
+    return message.replace(content=clip(message.text, room))
 
-    Half of a surrogate pair, which no UTF-8 can hold, becomes `?`; NaN and the infinities become
-    their names.
-    """
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    return json.loads(text.encode("utf-8", "replace"), parse_constant=str)
+
+def _size(message: Message) -> int:
+    return len(message.model_dump_json().encode())
 
 
 def _usage(usage: JSONObject) -> Usage:
-    details = _mapping(usage.get("prompt_tokens_details"))
+    details = as_mapping(usage.get("prompt_tokens_details"))
     cost = usage.get("cost")
     return Usage(
         prompt=_count(usage.get("prompt_tokens")),
@@ -96,11 +168,3 @@ def _usage(usage: JSONObject) -> Usage:
 
 def _count(value: object) -> int:
     return max(0, value) if isinstance(value, int) else 0
-
-
-def _mapping(value: object) -> JSONObject:
-    return cast("JSONObject", value) if isinstance(value, dict) else {}
-
-
-def _list(value: object) -> list[Any]:
-    return cast("list[Any]", value) if isinstance(value, list) else []

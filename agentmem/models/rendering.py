@@ -1,0 +1,162 @@
+"""From messages to a provider's request, in OpenAI's chat form.
+
+What comes out passes the most demanding provider's rules by construction, whatever goes in, and is
+the same bytes whenever the same messages go in:
+
+* one system message, first; then a message of the user, what stood before it is left out;
+* each call is answered exactly once, right behind it and in order; a call without a result is
+  answered by a note;
+* call ids are unique and such that every provider takes them; names and arguments are made valid;
+* no message is blank; no text holds half of a surrogate pair;
+* reasoning and provider fields stand unchanged on the message that they came with.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from agentmem.contracts.calls import ModelCall
+from agentmem.errors import InvalidInput
+from agentmem.messages import Group, Message, Role, ToolCall, groups
+from agentmem.models.plain import plain
+from agentmem.models.reasoning import content_parts, written
+from agentmem.models.wire_ids import hashed_id, wire_id
+from agentmem.values import JSONObject, clip, dump_json, encoded_size
+
+SUMMARY = "Summary of the conversation so far:\n\n"
+"""Begins the user message that stands for a summary: no other role may open a conversation."""
+
+NO_RESULT = "No result: the call was interrupted, or its result was forgotten."
+EMPTY_RESULT = "(empty)"
+
+
+def render_request(
+    call: ModelCall, messages: Sequence[Message], tools: Sequence[JSONObject]
+) -> JSONObject:
+    """Return the whole request of a model call.
+
+    Args:
+        call: What is asked.
+        messages: The messages of its prompt.
+        tools: The schemas of its tools, in OpenAI's form.
+    """
+    request: JSONObject = {
+        "model": call.model,
+        "messages": render(messages, clipped=call.prompt.clipped),
+        "max_tokens": call.max_tokens,
+    }
+    if tools:
+        request["tools"] = list(tools)
+        if call.tool_choice == "none":
+            request["tool_choice"] = "none"
+    if call.reasoning_effort:
+        request["reasoning_effort"] = call.reasoning_effort
+    if call.response_format:
+        schema = {"name": "answer", "schema": call.response_format}
+        request["response_format"] = {"type": "json_schema", "json_schema": schema}
+    return request
+
+
+def render(messages: Sequence[Message], *, clipped: Mapping[str, int]) -> list[JSONObject]:
+    """Return the messages of a request, in OpenAI's chat form.
+
+    Args:
+        messages: In order; system prompts, if there are several, become one.
+        clipped: Ids of messages to be shown shorter, with the encoded bytes that each may take.
+
+    Raises:
+        InvalidInput: The user said nothing: no provider answers that.
+    """
+    shown = [
+        _clipped(message, clipped[message.id]) if message.id in clipped else message
+        for message in messages
+    ]
+    system = "\n\n".join(m.text for m in shown if m.role is Role.SYSTEM and m.text.strip())
+    talk = [group for group in groups(shown) if not _is_blank(group[0])]
+    while talk and talk[0][0].role not in (Role.USER, Role.SUMMARY):
+        talk.pop(0)
+    if not talk:
+        raise InvalidInput("the prompt holds no message of the user")
+    rendered: list[JSONObject] = [{"role": "system", "content": system}] if system else []
+    ids: set[str] = set()
+    for group in talk:
+        rendered += _group(group, ids)
+    return plain(rendered)
+
+
+def _group(group: Group, ids: set[str]) -> list[JSONObject]:
+    message = group[0]
+    if message.role is Role.SUMMARY:
+        return [{"role": "user", "content": SUMMARY + message.text}]
+    if message.role is Role.USER:
+        return [{"role": "user", "content": _user_content(message)}]
+    rendered: JSONObject = {"role": "assistant", "content": _assistant_content(message)}
+    if not message.calls:
+        return [rendered | written(message)]
+    results = {result.call: result for result in reversed(group[1:])}
+    calls: list[JSONObject] = []
+    answers: list[JSONObject] = []
+    for call in message.calls:
+        name = wire_id(call.id)
+        if name in ids:
+            name = hashed_id(f"{message.id} {call.id} {len(ids)}")
+        ids.add(name)
+        calls.append(_call(call, name))
+        answers.append(_answer(results.get(call.id), name))
+    return [rendered | {"tool_calls": calls} | written(message), *answers]
+
+
+def _user_content(message: Message) -> str | list[JSONObject]:
+    if isinstance(message.content, str):
+        return message.content
+    return [part for part in message.content if not _is_blank_part(part)]
+
+
+def _assistant_content(message: Message) -> str | list[JSONObject] | None:
+    text = message.text if message.text.strip() else ""
+    parts = content_parts(message)
+    if parts:
+        return [*parts, {"type": "text", "text": text}] if text else parts
+    return text or None
+
+
+def _call(call: ToolCall, name: str) -> JSONObject:
+    # A model may make up any name; providers take these characters only, and take no empty one.
+    function = {
+        "name": re.sub(r"[^A-Za-z0-9_-]", "_", call.name)[:64] or "unnamed",
+        "arguments": dump_json(plain(call.arguments)),
+    }
+    return {**call.fields, "id": name, "type": "function", "function": function}
+
+
+def _answer(result: Message | None, name: str) -> JSONObject:
+    text = NO_RESULT if result is None else result.text
+    return {
+        "role": "tool",
+        "tool_call_id": name,
+        "content": text if text.strip() else EMPTY_RESULT,
+    }
+
+
+def _is_blank(message: Message) -> bool:
+    if message.role is Role.SYSTEM:
+        return True  # it stands in front already
+    if message.role is Role.USER and not isinstance(message.content, str):
+        return all(map(_is_blank_part, message.content))
+    return not message.calls and not message.text.strip()
+
+
+def _is_blank_part(part: JSONObject) -> bool:
+    return part.get("type") == "text" and not str(part.get("text") or "").strip()
+
+
+def _clipped(message: Message, limit: int) -> Message:
+    if isinstance(message.content, str):
+        return message.replace(content=clip(message.content, limit))
+    parts: list[JSONObject] = []
+    for part in message.content:
+        if part.get("type") == "text":
+            text = clip(str(part.get("text") or ""), limit)
+            limit = max(0, limit - encoded_size(text))
+            part = {**part, "text": text}
+        parts.append(part)
+    return message.replace(content=parts)

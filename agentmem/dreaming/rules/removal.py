@@ -4,11 +4,12 @@ import re
 from datetime import date
 
 from agentmem.dreaming.changes import Change
+from agentmem.dreaming.cues import takes_back
 from agentmem.dreaming.dates import nearest, span
 from agentmem.dreaming.effects import REWORDING, replaced, result
 from agentmem.dreaming.rules.survivor import lost, lost_marks, told
 from agentmem.dreaming.rules.view import View, hold, reject
-from agentmem.dreaming.text import content, fold, names, stems, text_of
+from agentmem.dreaming.text import content, names, stems, text_of
 from agentmem.dreaming.trust import RANK, evidence_of, told_at, usable
 from agentmem.facts import Fact, Trust
 
@@ -23,22 +24,6 @@ _PLACEHOLDER = re.compile(
     r"(?:unchanged|as before|the same)\b|\[(?:\.{3}|…|unchanged|truncated)\]",
     re.IGNORECASE | re.MULTILINE,
 )
-_TAKEN_BACK = re.compile(
-    r"(?<!n't )(?<!not )(?<!never )(?<!n')(?<!no )(?<!не )\b(?:forget|delete|remove|erase|wipe|scratch that|disregard|take (?:that|it) back"
-    r"|(?:don't|do not|never|stop) (?:remember|store|keep|save)|wrong|incorrect|untrue"
-    r"|(?:not|isn't|wasn't) (?:true|right|correct)|mistake|misspoke|joking|kidding"
-    r"|made (?:it|that) up"
-    r"|vergiss(?! nicht)|vergessen sie(?! nicht)|lösche?|falsch|stimmt nicht|oublie|oubliez|efface|supprime|faux"
-    r"|olvida|olvídalo|borra|elimina|falso|dimentica|cancella|sbagliato|esqueça|esquece|apaga"
-    r"|errado"
-    r"|забудь|забудьте|удали|удалите|сотри|неправда|неверно|ошибся|ошиблась)\b"
-    r"|(?<!别)(?<!要)(?:忘记|忘掉|忘了)|删除|删掉|不对|错了|忘れて|削除|消して|間違い|잊어|지워|삭제|틀렸"
-)
-"""Words by which people take back what they said or ask to forget it.
-
-That something has ended ("I stopped drinking coffee") is none of them: it is superseded, and what
-holds now must stand somewhere before the old fact goes.
-"""
 
 
 def expired(fact: Fact, today: date) -> bool:
@@ -136,9 +121,9 @@ def _taken_back(change: Change, fact: Fact, view: View) -> Change:
     words = set(content(told(fact)))
     for alias in change.evidence or view.rows:
         row = view.rows[alias]
-        about = fold(nearest(row.text, told(fact), 1))
-        asked = row.role == "user" and usable(row) and _TAKEN_BACK.search(about)
-        if asked and words & set(content(about)):
+        about = nearest(row.text, told(fact), 1)
+        spoken = row.role == "user" and usable(row)
+        if spoken and takes_back(about) and words & set(content(about)):
             return change.replace(
                 evidence=[alias],
                 witnesses=[evidence_of(row)],

@@ -13,9 +13,9 @@ from agentmem.facts import Fact
 def within_budgets(changes: Sequence[Change], view: View) -> list[Change]:
     """Rule 13: hold every removal of a class that is over its budget; the rest stays.
 
-    Removals without new evidence (of duplicates): at most two or 5 % of the facts. Keys that disappear, merged
-    ones included: at most five or 30 %. What code itself found to go (expired by its own date,
-    over the cap, its evidence forgotten) does not count.
+    Removals without new evidence, which are those of duplicates: at most two or 5 % of the facts.
+    Keys that disappear, merged ones included: at most five or 30 %. What code itself found to go
+    (expired by its own date, over the cap, its evidence forgotten) does not count.
     """
     limits, facts = view.limits, len(view.before)
     counted = [one for one in changes if stands(one) and gone(one) and not _by_code(one, view)]

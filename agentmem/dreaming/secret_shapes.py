@@ -24,3 +24,10 @@ _COMPILED = {name: re.compile(pattern) for name, pattern in _SHAPES.items()}
 def secret_shape(text: str) -> str:
     """Return what kind of secret a text seems to hold, like `an access key`; empty for none."""
     return next((name for name, shape in _COMPILED.items() if shape.search(text)), "")
+
+
+def redacted(text: str) -> str:
+    """Return the text with every such secret replaced by `[removed: an access key]` or the like."""
+    for name, shape in _COMPILED.items():
+        text = shape.sub(f"[removed: {name}]", text)
+    return text

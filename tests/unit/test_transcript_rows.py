@@ -1,0 +1,65 @@
+"""What of a message a dream may see later."""
+
+from datetime import UTC, datetime
+
+from agentmem.memory.transcript_rows import transcript_rows
+from agentmem.messages import Message, Role, ToolCall
+
+AT = datetime(2026, 3, 10, 9, 12, tzinfo=UTC)
+
+
+def text_of(message: Message, forgotten: tuple[str, ...] = ()) -> str:
+    """Return the text that is kept of one message."""
+    rows = transcript_rows([message], session="s", memory="wm0", first=1, forgotten=forgotten)
+    return rows[0].text
+
+
+def test_what_was_said_is_kept_whole_and_numbered() -> None:
+    """H-17: users' and assistants' words are unshortened, numbers have no gaps."""
+    said = [
+        Message(id="m0", role=Role.USER, content="x" * 5_000, at=AT, turn=1),
+        Message(id="m1", role=Role.ASSISTANT, content="fine", at=AT, turn=1),
+    ]
+    rows = transcript_rows(said, session="s", memory="wm0", first=7, forgotten=())
+    assert [(row.seq, row.message, row.role, row.at) for row in rows] == [
+        (7, "m0", "user", AT),
+        (8, "m1", "assistant", AT),
+    ]
+    assert rows[0].text == "x" * 5_000
+
+
+def test_tool_calls_and_results_are_shortened_with_their_size() -> None:
+    """A call keeps 500 characters of arguments, a result its ends and its full size."""
+    call = ToolCall(id="t1.s1.c0", name="search", arguments={"q": "y" * 2_000})
+    kept = text_of(Message(id="m1", role=Role.ASSISTANT, calls=[call], at=AT))
+    assert kept.startswith("search {")
+    assert len(kept) < 520
+    result = Message(id="m2", role=Role.TOOL_RESULT, content="a" * 900 + "b" * 900, at=AT)
+    kept = text_of(result)
+    assert "1800 characters" in kept
+    assert kept.startswith("a" * 700)
+    assert kept.endswith("b" * 300)
+
+
+def test_reasoning_and_recalled_facts_are_left_out() -> None:
+    """M-3, H-05: what memory showed is marked and has no text, so that it is not learned again."""
+    thought = Message(
+        id="m1", role=Role.ASSISTANT, content="hi", reasoning=[{"thinking": "secret"}], at=AT
+    )
+    assert text_of(thought) == "hi"
+    recalled = Message(id="m2", role=Role.TOOL_RESULT, content="city", recalled=True, at=AT)
+    (row,) = transcript_rows([recalled], session="s", memory="wm0", first=1, forgotten=())
+    assert (row.recalled, row.text) == (True, "")
+
+
+def test_secrets_and_forgotten_texts_are_not_kept() -> None:
+    """A secret's shape is replaced before the write, a forgotten message has no text."""
+    said = Message(id="m0", role=Role.USER, content="my password: hunter22 ok", at=AT)
+    assert "hunter22" not in text_of(said)
+    assert "ok" in text_of(said)
+    assert text_of(said, forgotten=("m0",)) == ""
+
+
+def test_nul_characters_do_not_lose_the_message() -> None:
+    """G-07: a NUL in what was said becomes a space; PostgreSQL's text holds none."""
+    assert text_of(Message(id="m0", role=Role.USER, content="W\x00s", at=AT)) == "W s"

@@ -4,15 +4,20 @@ A reference holds a name and a kind, never credentials: it stands in workflow hi
 (or a script) opens the store behind it on first use.
 """
 
+import itertools
 import re
 from collections.abc import Callable
 from pathlib import PurePath
 from typing import TypeVar
 
+from temporalio import workflow
+
 from agentmem.errors import ConfigurationError
 from agentmem.values import Wire
 
 Made = TypeVar("Made", bound=Callable[..., object])
+
+_new_stores = itertools.count(1)
 
 PROVIDER_MARK = "__agentmem_provider__"
 
@@ -29,12 +34,19 @@ class ProviderReference(Wire):
 
 
 def in_memory(name: str = "default") -> ProviderReference:
-    """Refer to a store in the worker's memory: gone with the process, for tests and trials.
+    """Refer to a store in the process's memory: gone with it, for tests and trials.
 
     Args:
-        name: Stores of the same name in one process are one store.
+        name: In workflow code, stores of the same name are one store of the worker's process.
+            Elsewhere each call is a new store, whatever its name: keep the reference.
+
+    Raises:
+        ConfigurationError: The name is not 1 to 64 letters, digits, `_`, `-` or `.`.
     """
-    return ProviderReference(identity=f"in_memory:{_word(name, 'in_memory')}")
+    name = _word(name, "in_memory")
+    if not workflow.in_workflow():
+        name = f"{name}.new{next(_new_stores)}"
+    return ProviderReference(identity=f"in_memory:{name}")
 
 
 def sqlite(db_path: str) -> ProviderReference:
@@ -44,6 +56,8 @@ def sqlite(db_path: str) -> ProviderReference:
         ConfigurationError: The path is empty, absolute or leads out of that directory. A dream's
             input may come from anybody who can start workflows, so no path may.
     """
+    if ":memory:" in db_path:
+        raise ConfigurationError(f"sqlite({db_path!r}): for a store in memory write in_memory()")
     path = PurePath(db_path)
     if not db_path.strip() or path.is_absolute() or ".." in path.parts or "\x00" in db_path:
         raise ConfigurationError(
@@ -77,7 +91,11 @@ def postgresql(connection_string: str | None = None) -> ProviderReference:
 
 
 def named(name: str) -> ProviderReference:
-    """Refer to a store of your own, registered on the worker by `@provider(name)`."""
+    """Refer to a store of your own, registered on the worker by `@provider(name)`.
+
+    Raises:
+        ConfigurationError: The name is not 1 to 64 letters, digits, `_`, `-` or `.`.
+    """
     return ProviderReference(identity=f"named:{_word(name, 'named')}")
 
 

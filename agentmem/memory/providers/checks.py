@@ -1,0 +1,177 @@
+"""What every store checks before it touches its database: names, values, times, text."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from agentmem.errors import ConfigurationError, InvalidFact
+from agentmem.facts import Evidence, Read, Step, Write, checked_name, checked_value
+from agentmem.memory.providers.protocol import DreamRecord, TranscriptRow
+from agentmem.memory.providers.rows import Place
+
+RESERVED = "agentmem/"
+"""Agents whose names begin so are our own: stores keep no facts of a user under them."""
+
+_UNSTORABLE = re.compile(r"[\x00\ud800-\udfff]")
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A write that may be stored.
+
+    Attributes:
+        write: The write, its names in their stored form.
+        text: The value's JSON; empty for a removal.
+        dream: The dream that commits it, if one does.
+        change: That dream's change.
+        idempotency: The name of the call that makes it, if it has one.
+    """
+
+    write: Write
+    text: str
+    dream: str = ""
+    change: str = ""
+    idempotency: str = ""
+
+
+@dataclass(frozen=True)
+class CheckedStep:
+    """A step of a dream's commit that may be stored."""
+
+    id: str
+    reads: list[Read]
+    writes: list[Checked]
+
+    @property
+    def read(self) -> set[str]:
+        """The keys that it rests on."""
+        return {read.key for read in self.reads}
+
+    @property
+    def written(self) -> set[str]:
+        """The keys that it writes."""
+        return {checked.write.key for checked in self.writes}
+
+    @property
+    def touched(self) -> set[str]:
+        """The keys that it reads or writes."""
+        return self.read | self.written
+
+
+def fact_place(agent: str, scope: str) -> Place:
+    """Return where facts live.
+
+    Raises:
+        InvalidFact: A name cannot be stored, or belongs to agentmem itself.
+    """
+    place = Place(checked_name(agent, "agent"), checked_name(scope, "scope"))
+    if place.agent.startswith(RESERVED):
+        raise InvalidFact(
+            f"agent {place.agent[:40]!r}: names that begin with {RESERVED!r} are ours"
+        )
+    return place
+
+
+def session_place(agent: str, scope: str) -> Place:
+    """Return where transcripts and dreams live; a session without long-term memory has no scope."""
+    return Place(checked_name(agent, "agent"), checked_name(scope, "scope") if scope else "")
+
+
+def checked_write(
+    write: Write, *, dream: str = "", change: str = "", idempotency: str = ""
+) -> Checked:
+    """Return a write as every store takes it.
+
+    Raises:
+        InvalidFact: Its key or value cannot be stored, or a time has no zone.
+    """
+    key = checked_name(write.key, "key")
+    text = checked_value(write.value, key) if write.op == "set" else ""
+    stored = write.replace(
+        key=key,
+        replaced_by=checked_name(write.replaced_by, "key") if write.replaced_by else "",
+        reason=storable(write.reason),
+        kind=storable(write.kind),
+        valid_from=storable(write.valid_from),
+        valid_to=storable(write.valid_to),
+        said_at=aware(write.said_at, f"said_at of {key!r}"),
+        expires_at=aware(write.expires_at, f"expires_at of {key!r}"),
+        evidence=[_evidence(item) for item in write.evidence],
+    )
+    return Checked(stored, text, dream, change, idempotency)
+
+
+def checked_step(dream: str, step: Step) -> CheckedStep:
+    """Return a dream's step as every store takes it.
+
+    Raises:
+        InvalidFact: A key or value cannot be stored, or a time has no zone.
+    """
+    reads = [read.replace(key=checked_name(read.key, "key")) for read in step.reads]
+    writes = [checked_write(write, dream=dream, change=step.id) for write in step.writes]
+    return CheckedStep(step.id, reads, writes)
+
+
+def checked_dream(record: DreamRecord) -> DreamRecord:
+    """Return a dream's record as every store takes it.
+
+    Raises:
+        InvalidFact: Its id cannot be stored, or its time has no zone.
+    """
+    opened_at = aware(record.opened_at, f"opened_at of dream {record.id!r}")
+    return record.replace(id=checked_name(record.id, "dream"), opened_at=opened_at)
+
+
+def checked_rows(rows: Sequence[TranscriptRow]) -> list[TranscriptRow]:
+    """Return rows of one session's memory in the order of their numbers, as every store takes them.
+
+    Raises:
+        InvalidFact: A name cannot be stored, or a time has no zone.
+        ConfigurationError: They are of several memories.
+    """
+    if len({(row.session, row.memory) for row in rows}) > 1:
+        raise ConfigurationError("append: give the rows of one session's memory at a time")
+    return [
+        row.replace(
+            session=checked_name(row.session, "session"),
+            memory=checked_name(row.memory, "memory"),
+            message=storable(row.message),
+            role=storable(row.role),
+            name=storable(row.name),
+            text=storable(row.text),
+            at=aware(row.at, f"the time of message {row.message!r}"),
+        )
+        for row in sorted(rows, key=lambda row: row.seq)
+    ]
+
+
+def storable(text: str) -> str:
+    """Return a message's text as every database can hold it.
+
+    NUL and lone surrogates are not text to PostgreSQL; a message is kept with U+FFFD in their
+    place, where a fact would be refused.
+    """
+    return _UNSTORABLE.sub("\ufffd", text)
+
+
+def aware(time: datetime | None, what: str) -> datetime | None:
+    """Return a time if it says its zone.
+
+    Raises:
+        InvalidFact: It does not; two machines would read two instants from it.
+    """
+    if time is not None and time.utcoffset() is None:
+        raise InvalidFact(f"{what} has no time zone: {time.isoformat()}; give it one")
+    return time
+
+
+def _evidence(item: Evidence) -> Evidence:
+    return item.replace(
+        session=storable(item.session),
+        memory=storable(item.memory),
+        message=storable(item.message),
+        role=storable(item.role),
+        said_at=aware(item.said_at, f"said_at of message {item.message!r}"),
+        quote=storable(item.quote),
+    )

@@ -1,0 +1,79 @@
+"""The seam to a database: work goes in as a function, driver errors come out wrapped.
+
+The stores' statements are plain functions over a SQLAlchemy connection. How such a function gets
+to its connection (a thread of its own for SQLite, an event loop's pool for PostgreSQL) is decided
+here and nowhere else.
+"""
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import Protocol, TypeVar
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from agentmem.errors import ProviderError
+
+Result = TypeVar("Result")
+Work = Callable[[Connection], Result]
+
+ATTEMPTS = 5
+"""How often a transaction is tried that lost against another one; each waits for its lock first."""
+
+
+class Database(Protocol):
+    """Runs work on a database, from any task, thread and event loop."""
+
+    @property
+    def name(self) -> str:
+        """What the database is, for error messages: no address, no credentials."""
+        ...
+
+    @property
+    def checked_out(self) -> int:
+        """Connections that are at work now; 0 when idle."""
+        ...
+
+    async def open(self) -> None:
+        """Bring the schema up to date."""
+        ...
+
+    async def read(self, work: Work[Result]) -> Result:
+        """Run reads. Each statement sees one state of the database; two may see two."""
+        ...
+
+    async def write(self, work: Work[Result]) -> Result:
+        """Run work in one transaction, again from its start if it lost against another one."""
+        ...
+
+    async def close(self) -> None:
+        """Give back the connections."""
+        ...
+
+
+@contextmanager
+def wrapped(name: str) -> Generator[None]:
+    """Turn what a driver raises into a `ProviderError`.
+
+    The message names the error's kind only: a driver's text may hold keys, values and addresses.
+    """
+    try:
+        yield
+    except DBAPIError as error:
+        cause = driver_error(error)
+        raise ProviderError(f"{name} failed: {_kind(cause)}") from cause
+    except SQLAlchemyError as error:
+        raise ProviderError(f"{name} failed: {_kind(error)}") from error
+    except OSError as error:  # a refused connection, a full disk, a time-out
+        raise ProviderError(f"{name} cannot be reached: {_kind(error)}") from error
+
+
+def driver_error(error: DBAPIError) -> BaseException:
+    """Return what the driver itself raised: SQLAlchemy's text around it shows the parameters."""
+    cause: BaseException = error.orig or error
+    return cause.__cause__ or cause
+
+
+def _kind(error: BaseException) -> str:
+    code = getattr(error, "sqlstate", None) or getattr(error, "sqlite_errorname", None)
+    return f"{type(error).__name__} ({code})" if code else type(error).__name__

@@ -1,0 +1,156 @@
+"""The stores of a worker or a script, each opened on first use and shared from then on."""
+
+import asyncio
+import inspect
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from threading import Lock
+from weakref import WeakKeyDictionary
+
+from agentmem.errors import AgentMemError, ConfigurationError, ProviderError
+from agentmem.memory.providers import in_memory
+from agentmem.memory.providers.adapter import PlainProvider, missing_methods
+from agentmem.memory.providers.database import Database
+from agentmem.memory.providers.identities import DEFAULT, Identities
+from agentmem.memory.providers.protocol import MemoryProvider, TransactionalProvider
+from agentmem.memory.providers.sql import SqlProvider
+from agentmem.memory.providers.sqlite import SqliteDatabase
+from agentmem.settings import load_settings
+
+_Openings = dict[str, asyncio.Task[TransactionalProvider]]
+
+
+class Providers:
+    """The stores of a worker or a script.
+
+    Args:
+        data: The directory that SQLite files lie in; `sqlite()` references cannot leave it.
+        database_url: The default store: a PostgreSQL URL, or one of SQLite
+            (`sqlite:////var/lib/memory.db`). Without one it is `memory.db` in `data`.
+        registered: What makes each store of the user's own, by the name in `named(name)`: called
+            once an event loop, without arguments; may be async.
+
+    Raises:
+        ConfigurationError: `database_url` is neither PostgreSQL's nor SQLite's.
+    """
+
+    def __init__(
+        self,
+        data: Path,
+        database_url: str | None = None,
+        registered: Mapping[str, Callable[[], object]] | None = None,
+    ) -> None:
+        self._identities = Identities(data, database_url, registered or {})
+        self._stores: dict[str, SqlProvider] = {}
+        self._lock = Lock()
+        self._opened: WeakKeyDictionary[asyncio.AbstractEventLoop, _Openings] = WeakKeyDictionary()
+
+    def resolve(self, identity: str) -> str:
+        """Return the identity that stands for good: `default` becomes the store behind it.
+
+        Raises:
+            ConfigurationError: There is no such store; the message lists what exists.
+        """
+        return self._identities.resolve(identity)
+
+    def describe(self, identity: str) -> str:
+        """Return for people where a store is: a path, a host and database, never credentials.
+
+        Raises:
+            ConfigurationError: There is no such store, or its settings are wrong.
+        """
+        return self._identities.describe(identity)
+
+    async def get(self, identity: str) -> TransactionalProvider:
+        """Return the store, opened; the same one each time on the same event loop.
+
+        Raises:
+            ConfigurationError: There is no such store, or its settings are wrong.
+            ProviderError: It cannot be opened now; the next call tries again.
+        """
+        identity = self.resolve(identity)
+        openings = self._opened.setdefault(asyncio.get_running_loop(), {})
+        opening = openings.get(identity)
+        if opening is None or _failed(opening):
+            opening = openings[identity] = asyncio.create_task(self._open(identity))
+        # One caller that gives up does not take the store away from the others.
+        return await asyncio.shield(opening)
+
+    async def close(self) -> None:
+        """Close every store but those in memory, which live as long as the process."""
+        for opening in self._opened.pop(asyncio.get_running_loop(), {}).values():
+            await asyncio.wait([opening])
+            if not _failed(opening) and not isinstance(opening.result(), SqlProvider):
+                await opening.result().close()
+        with self._lock:
+            stores, self._stores = list(self._stores.values()), {}
+        for store in stores:
+            await store.close()
+
+    async def _open(self, identity: str) -> TransactionalProvider:
+        kind, _, name = identity.partition(":")
+        if kind == "named":
+            return await self._open_named(name)
+        store = in_memory.store(name) if kind == "in_memory" else self._store(identity)
+        await store.open()
+        return store
+
+    async def _open_named(self, name: str) -> TransactionalProvider:
+        made = await _made(self._identities.factory(name), name)
+        if isinstance(made, TransactionalProvider):
+            return made
+        if isinstance(made, MemoryProvider):
+            return PlainProvider(made, await self.get(DEFAULT), name)
+        raise ConfigurationError(
+            f"provider {name!r} is a {type(made).__name__} without {', '.join(missing_methods(made))}; "
+            "agentmem.MemoryProvider says what a store needs"
+        )
+
+    def _store(self, identity: str) -> SqlProvider:
+        sqlite = identity.startswith("sqlite:")
+        where = str(self._identities.path(identity)) if sqlite else identity
+        with self._lock:
+            if where not in self._stores:
+                self._stores[where] = SqlProvider(self._database(identity))
+            return self._stores[where]
+
+    def _database(self, identity: str) -> Database:
+        if identity.startswith("sqlite:"):
+            return SqliteDatabase(self._identities.path(identity))
+        # Imported here: who stays with SQLite does not load asyncpg.
+        from agentmem.memory.providers.postgresql import PostgresDatabase
+
+        return PostgresDatabase(self._identities.address(identity))
+
+
+_defaults: dict[tuple[Path, str | None], Providers] = {}
+
+
+def default_providers() -> Providers:
+    """Return the stores of a script, outside any worker, as the environment names them.
+
+    `AGENTMEM_DATA` (`./.agentmem`) and `AGENTMEM_DATABASE_URL`, as on a worker. A script need not
+    close them: connections end with their event loop, and the process ends without waiting.
+
+    Raises:
+        ConfigurationError: The environment holds what it cannot.
+    """
+    settings = load_settings()
+    where = (settings.data_directory, settings.database)
+    return _defaults.setdefault(where, Providers(*where))
+
+
+def _failed(opening: "asyncio.Task[TransactionalProvider]") -> bool:
+    return opening.done() and (opening.cancelled() or opening.exception() is not None)
+
+
+async def _made(factory: Callable[[], object], name: str) -> object:
+    try:
+        made = factory()
+        return await made if inspect.isawaitable(made) else made
+    except AgentMemError:
+        raise
+    except Exception as error:
+        raise ProviderError(
+            f"provider {name!r} could not be made: {type(error).__name__}"
+        ) from error

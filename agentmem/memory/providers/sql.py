@@ -1,0 +1,167 @@
+"""`SqlProvider`: the whole contract of a memory store, on any database that we know."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
+
+from sqlalchemy import Connection
+
+from agentmem.facts import Fact, Step, Write, checked_name
+from agentmem.memory.providers import sql_dreams, sql_facts, sql_transcript, sql_writes
+from agentmem.memory.providers.checks import (
+    checked_dream,
+    checked_rows,
+    checked_step,
+    checked_write,
+    fact_place,
+    session_place,
+)
+from agentmem.memory.providers.database import Database
+from agentmem.memory.providers.protocol import (
+    DreamRecord,
+    Range,
+    ReplyRecord,
+    ScopeState,
+    TranscriptRow,
+)
+from agentmem.memory.providers.sql_commit import commit
+from agentmem.values import JSONValue
+
+P = ParamSpec("P")
+Result = TypeVar("Result")
+
+
+class SqlProvider:
+    """A `TransactionalProvider` over a database.
+
+    Names and values are checked before the database is touched; what its driver raises comes out
+    as `ProviderError`. Usable from any task, thread and event loop.
+
+    Args:
+        database: Where the tables are.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    async def open(self) -> None:
+        """Bring the schema up to date; safe when several workers do it at once."""
+        await self.database.open()
+
+    async def close(self) -> None:
+        """Give back connections; the provider is not used afterwards."""
+        await self.database.close()
+
+    async def memorize(self, agent: str, scope: str, key: str, value: JSONValue) -> None:
+        """Store a value under a key, in place of what was there."""
+        await self.write(agent, scope, [Write(key=key, value=value)])
+
+    async def recall(self, agent: str, scope: str, key: str | None = None) -> Any:
+        """Return a key's value, None if it is missing; without a key, all as a dict by key."""
+        place = fact_place(agent, scope)
+        if key is None:
+            return await self._read(sql_facts.recall_all, place)
+        return await self._read(sql_facts.recall_one, place, checked_name(key, "key"))
+
+    async def forget(self, agent: str, scope: str, key: str | None = None) -> None:
+        """Remove a key; no error if it is missing. Without a key, remove the whole scope."""
+        if key is None:
+            await self._write(sql_writes.clear, fact_place(agent, scope))
+        else:
+            await self.write(agent, scope, [Write(op="remove", key=key)])
+
+    async def keys(self, agent: str, scope: str) -> list[str]:
+        """Return the scope's keys, sorted; empty for a scope that does not exist."""
+        return await self._read(sql_facts.keys, fact_place(agent, scope))
+
+    async def scopes(self, agent: str) -> list[str]:
+        """Return the agent's scopes that hold a fact, sorted."""
+        return await self._read(sql_facts.scopes, checked_name(agent, "agent"))
+
+    async def entries(
+        self, agent: str, scope: str, keys: Sequence[str] | None = None
+    ) -> list[Fact]:
+        """Return the current facts, those that have expired too, ordered by key."""
+        named = None if keys is None else [checked_name(key, "key") for key in keys]
+        return await self._read(sql_facts.entries, fact_place(agent, scope), named)
+
+    async def facts_at(self, agent: str, scope: str, versions: dict[str, int]) -> list[Fact]:
+        """Return facts as they stood at these versions, with their evidence."""
+        wanted = {checked_name(key, "key"): version for key, version in versions.items()}
+        return await self._read(sql_facts.facts_at, fact_place(agent, scope), wanted)
+
+    async def write(
+        self, agent: str, scope: str, writes: Sequence[Write], idempotency: str = ""
+    ) -> list[int]:
+        """Apply writes in one transaction and append a version row for each."""
+        place = fact_place(agent, scope)
+        name = checked_name(idempotency, "idempotency") if idempotency else ""
+        checked = [checked_write(write, idempotency=name) for write in writes]
+        return await self._write(sql_writes.write, place, checked, name)
+
+    async def append(self, agent: str, scope: str, rows: Sequence[TranscriptRow]) -> int:
+        """Append rows of one session's memory; rows that are there already stay as they are."""
+        place, checked = session_place(agent, scope), checked_rows(rows)
+        return await self._write(sql_transcript.append, place, checked) if checked else 0
+
+    async def unread(self, agent: str, scope: str, max_bytes: int) -> list[TranscriptRow]:
+        """Return the rows after each session's cursor, oldest session first."""
+        place = session_place(agent, scope)
+        return await self._read(sql_transcript.unread, place, max_bytes)
+
+    async def transcript(
+        self, agent: str, scope: str, ranges: Sequence[Range]
+    ) -> list[TranscriptRow]:
+        """Return the rows of these ranges, in the ranges' order."""
+        return await self._read(sql_transcript.read, session_place(agent, scope), ranges)
+
+    async def scope_state(self, agent: str, scope: str) -> ScopeState:
+        """Return what the failure gate knows of the scope."""
+        return await self._read(sql_dreams.state, session_place(agent, scope))
+
+    async def open_dream(self, agent: str, scope: str, record: DreamRecord) -> DreamRecord:
+        """Register a dream and count its attempt, once by its id, in one transaction."""
+        place = session_place(agent, scope)
+        return await self._write(sql_dreams.open_dream, place, checked_dream(record))
+
+    async def dream(self, agent: str, scope: str, dream_id: str) -> DreamRecord | None:
+        """Return a dream's record, None if there is none."""
+        return await self._read(sql_dreams.dream, session_place(agent, scope), dream_id)
+
+    async def save_dream(self, agent: str, scope: str, record: DreamRecord) -> None:
+        """Replace a running dream's record; one that has ended stays as it is."""
+        place = session_place(agent, scope)
+        await self._write(sql_dreams.save_dream, place, checked_dream(record))
+
+    async def end_dream(
+        self, agent: str, scope: str, dream_id: str, status: str, failures: Literal["zero", "undo"]
+    ) -> None:
+        """End a dream that commits nothing, once; the same status again changes nothing."""
+        place = session_place(agent, scope)
+        await self._write(sql_dreams.end_dream, place, dream_id, status, failures)
+
+    async def replies(self, agent: str, scope: str, dream_id: str) -> list[ReplyRecord]:
+        """Return the dream's paid model replies, in order of phase and step."""
+        return await self._read(sql_dreams.replies, session_place(agent, scope), dream_id)
+
+    async def save_reply(self, agent: str, scope: str, dream_id: str, reply: ReplyRecord) -> None:
+        """Keep a model reply before it is used, in place of one of the same phase and step."""
+        place = session_place(agent, scope)
+        await self._write(sql_dreams.save_reply, place, dream_id, reply)
+
+    async def commit(
+        self, agent: str, scope: str, record: DreamRecord, steps: Sequence[Step]
+    ) -> DreamRecord:
+        """Commit a dream in one transaction, once by its id."""
+        place = session_place(agent, scope)
+        checked = [checked_step(record.id, step) for step in steps]
+        return await self._write(commit, place, checked_dream(record), checked)
+
+    async def _read(
+        self, work: Callable[Concatenate[Connection, P], Result], *args: P.args, **kwargs: P.kwargs
+    ) -> Result:
+        return await self.database.read(lambda connection: work(connection, *args, **kwargs))
+
+    async def _write(
+        self, work: Callable[Concatenate[Connection, P], Result], *args: P.args, **kwargs: P.kwargs
+    ) -> Result:
+        return await self.database.write(lambda connection: work(connection, *args, **kwargs))

@@ -1,0 +1,53 @@
+"""The commit of a dream: in one transaction, what still holds is applied and the rest dropped."""
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection
+
+from agentmem.memory.providers import sql_dreams, sql_transcript
+from agentmem.memory.providers.checks import CheckedStep
+from agentmem.memory.providers.locks import hold
+from agentmem.memory.providers.protocol import DreamRecord
+from agentmem.memory.providers.rows import Place
+from agentmem.memory.providers.sql_writes import Head, apply, heads
+from agentmem.memory.providers.standing import standing_steps
+
+
+def commit(
+    connection: Connection, place: Place, record: DreamRecord, steps: Sequence[CheckedStep]
+) -> DreamRecord:
+    """Commit a dream, once.
+
+    Raises:
+        ProviderError: The dream was never opened, or another one has read its evidence.
+    """
+    hold(connection, place)
+    there = sql_dreams.require(connection, place, record.id)
+    if there.status != "running":
+        return there
+    sql_transcript.consume(connection, place, record.ranges, record.id)
+    stand = heads(connection, place, {key for step in steps for key in step.touched})
+    standing = standing_steps(steps, {step.id for step in steps if _moved(step, stand)})
+    apply(connection, place, [checked for step in standing for checked in step.writes])
+    applied = [step.id for step in standing]
+    dropped = [step.id for step in steps if step.id not in set(applied)]
+    done = record.replace(
+        status="completed" if record.status == "running" else record.status,
+        applied=[*record.applied, *applied],
+        conflicts=[*record.conflicts, *dropped],
+    )
+    sql_dreams.replace(connection, place, done)
+    state = sql_dreams.state(connection, place)
+    sql_dreams.set_state(connection, place, state.replace(failures=0))
+    return done
+
+
+def _moved(step: CheckedStep, stand: dict[str, Head]) -> bool:
+    # A fact that was pinned meanwhile is out of a dream's reach.
+    written = [stand[key].current for key in step.written]
+    pinned = any(current and current["pinned"] for current in written)
+    return pinned or any(_version(stand[read.key]) != read.version for read in step.reads)
+
+
+def _version(head: Head) -> int:
+    return head.version if head.current else 0

@@ -1,0 +1,184 @@
+"""Writing facts: each write changes what is current and appends a version that says so."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, delete, func, insert, literal, null, select
+from sqlalchemy.dialects import postgresql, sqlite
+
+from agentmem.facts import Evidence, Write
+from agentmem.memory.providers.checks import Checked
+from agentmem.memory.providers.locks import hold
+from agentmem.memory.providers.rows import Place, chunks, dump, now, value_of
+from agentmem.memory.providers.schema import calls, fact_evidence, fact_versions, facts
+
+_SAID = ("trust", "importance", "kind", "writer", "said_at", "valid_from", "valid_to", "expires_at")
+_EVIDENCE = tuple(Evidence.model_fields)
+
+
+def _upsert(dialect_insert: Any) -> Any:
+    statement = dialect_insert(facts)
+    names = [column.name for column in facts.c if not column.primary_key]
+    new = {name: statement.excluded[name] for name in names}
+    return statement.on_conflict_do_update(index_elements=list(facts.primary_key), set_=new)
+
+
+_UPSERTS = {"sqlite": _upsert(sqlite.insert), "postgresql": _upsert(postgresql.insert)}
+
+
+@dataclass(frozen=True)
+class Head:
+    """Where a key stands: its newest version, and its row in `facts` if it holds a value."""
+
+    version: int = 0
+    current: dict[str, Any] | None = None
+
+
+@dataclass
+class _Rows:
+    versions: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    evidence: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+
+
+def write(
+    connection: Connection, place: Place, writes: Sequence[Checked], idempotency: str
+) -> list[int]:
+    """Apply a call's writes; a call that has been made already returns what it returned."""
+    hold(connection, place, [checked.write.key for checked in writes])
+    call = place._asdict() | {"name": idempotency}
+    if idempotency:
+        made = select(calls.c.versions).filter_by(**call)
+        if (versions := connection.execute(made).scalar_one_or_none()) is not None:
+            return list(map(int, _list(versions)))
+    left = apply(connection, place, writes)
+    if idempotency:
+        connection.execute(insert(calls), call | {"versions": dump(left), "at": now()})
+    return left
+
+
+def clear(connection: Connection, place: Place) -> None:
+    """Remove every fact of a scope, each with a version that says so."""
+    hold(connection, place)
+    own = {column.name: column for column in facts.c} | {
+        "version": facts.c.version + 1,
+        "op": literal("remove"),
+        "value": null(),
+        "writer": literal("code"),
+        "recorded_at": literal(now(), facts.c.recorded_at.type),
+    }
+    empty = {column.name: literal("") for column in fact_versions.c if column.name not in own}
+    columns = own | empty
+    removed = select(*columns.values()).where(*_in(facts, place))
+    connection.execute(insert(fact_versions).from_select(list(columns), removed))
+    connection.execute(delete(facts).where(*_in(facts, place)))
+
+
+def heads(connection: Connection, place: Place, keys: Iterable[str]) -> dict[str, Head]:
+    """Return where each key stands; one that never was stands at version 0."""
+    found: dict[str, Head] = {}
+    for some in chunks(sorted(set(keys))):
+        rows = connection.execute(select(facts).where(*_in(facts, place), facts.c.key.in_(some)))
+        for row in rows.mappings():
+            found[row["key"]] = Head(row["version"], dict(row))
+        if absent := [key for key in some if key not in found]:
+            newest = select(fact_versions.c.key, func.max(fact_versions.c.version)).where(
+                *_in(fact_versions, place), fact_versions.c.key.in_(absent)
+            )
+            found.update(dict.fromkeys(absent, Head()))
+            for key, version in connection.execute(newest.group_by(fact_versions.c.key)):
+                found[key] = Head(version)
+    return found
+
+
+def apply(connection: Connection, place: Place, writes: Sequence[Checked]) -> list[int]:
+    """Apply writes in order, in a bounded number of statements.
+
+    Returns:
+        The version that each left, 0 where nothing was removed.
+    """
+    at = now()
+    stand = heads(connection, place, (checked.write.key for checked in writes))
+    before = {key for key, head in stand.items() if head.current}
+    rows, left = _Rows(), list[int]()
+    for checked in writes:
+        key = checked.write.key
+        head = stand[key]
+        if checked.write.op == "remove" and head.current is None:
+            left.append(0)
+            continue
+        version = _version(place, checked, head, at)
+        rows.versions.append(version)
+        rows.evidence += _evidence(version, checked.write)
+        removed = checked.write.op == "remove"
+        stand[key] = Head(version["version"], None if removed else version)
+        left.append(version["version"])
+    _store(connection, place, stand, before, rows)
+    return left
+
+
+def _version(place: Place, checked: Checked, head: Head, at: datetime) -> dict[str, Any]:
+    write = checked.write
+    said = {name: getattr(write, name) for name in _SAID}
+    pinned = bool(head.current and head.current["pinned"])
+    if write.op == "remove" and head.current:
+        # A tombstone keeps what was said of the fact, with the writer and trust of its removal.
+        said = {name: head.current[name] for name in _SAID}
+        said |= {"writer": write.writer, "trust": write.trust}
+    return {
+        **place._asdict(),
+        "key": write.key,
+        "version": head.version + 1,
+        "op": write.op,
+        "value": None if write.op == "remove" else checked.text,
+        **said,
+        "trust": str(said["trust"]),
+        "pinned": pinned,
+        "recorded_at": at,
+        "reason": write.reason,
+        "replaced_by": write.replaced_by,
+        "dream": checked.dream,
+        "change_id": checked.change,
+        "idempotency": checked.idempotency,
+    }
+
+
+def _evidence(version: dict[str, Any], write: Write) -> list[dict[str, Any]]:
+    names = ("agent", "scope", "key", "version")
+    of_version = {name: version[name] for name in names}
+    return [
+        of_version | {"place": number, **{name: getattr(item, name) for name in _EVIDENCE}}
+        for number, item in enumerate(write.evidence)
+    ]
+
+
+def _store(
+    connection: Connection, place: Place, stand: dict[str, Head], before: set[str], rows: _Rows
+) -> None:
+    if not rows.versions:
+        return
+    touched = {version["key"] for version in rows.versions}
+    columns = facts.c.keys()
+    current = [
+        {name: head.current[name] for name in columns}
+        for key, head in stand.items()
+        if head.current and key in touched
+    ]
+    gone = [key for key in before & touched if stand[key].current is None]
+    if current:
+        connection.execute(_UPSERTS[connection.dialect.name], current)
+    for some in chunks(gone):
+        connection.execute(delete(facts).where(*_in(facts, place), facts.c.key.in_(some)))
+    connection.execute(insert(fact_versions), rows.versions)
+    if rows.evidence:
+        connection.execute(insert(fact_evidence), rows.evidence)
+
+
+def _in(table: Any, place: Place) -> tuple[Any, Any]:
+    return table.c.agent == place.agent, table.c.scope == place.scope
+
+
+def _list(text: str) -> list[Any]:
+    value = value_of(text)
+    return value if isinstance(value, list) else []

@@ -1,0 +1,151 @@
+"""Database URLs as people write them, and what they become.
+
+PostgreSQL takes what libpq and asyncpg take (`sslmode`, `sslrootcert`, `application_name`,
+`statement_timeout` and other server settings), and besides:
+
+- `pool_size` (10): connections an event loop of the worker keeps; a call waits for a free one,
+- `pool_timeout` (10): seconds that it waits,
+- `connect_timeout` (10): seconds to reach the server,
+- `command_timeout` (30): seconds that a statement may take,
+- `statement_cache_size=0`: needed behind a pooler in transaction mode (PgBouncer, Supavisor).
+"""
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
+
+from agentmem.errors import ConfigurationError
+
+logger = logging.getLogger(__name__)
+
+# Options of libpq that asyncpg would send to the server as settings, which refuses them.
+_NOT_ASYNCPG = {
+    *("channel_binding", "client_encoding", "fallback_application_name", "gssencmode"),
+    *("keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count"),
+    "tcp_user_timeout",
+}
+
+
+@dataclass(frozen=True)
+class PostgresAddress:
+    """Where a PostgreSQL database is and how to talk to it; its repr shows no secrets.
+
+    Attributes:
+        dsn: The URL for asyncpg, credentials included.
+        shown: Host and database, for people.
+        database: The database's name.
+        options: Arguments of `asyncpg.connect`.
+        pool_size: Connections an event loop.
+        pool_timeout: Seconds to wait for one.
+        pooled: Whether a pooler may hand out another server connection at each transaction.
+    """
+
+    dsn: str
+    shown: str
+    database: str
+    options: dict[str, Any]
+    pool_size: int
+    pool_timeout: float
+    pooled: bool
+
+    def __repr__(self) -> str:
+        return f"PostgresAddress({self.shown})"
+
+
+def is_postgresql(url: str) -> bool:
+    """Return whether a URL is PostgreSQL's; which driver it names does not matter."""
+    scheme = url.partition("://")[0].partition("+")[0].lower()
+    return scheme in {"postgresql", "postgres"}
+
+
+def sqlite_file(url: str, where: str) -> Path | None:
+    """Return the absolute path of a SQLite URL's file, None for a database in memory.
+
+    Args:
+        url: `sqlite:///relative.db`, `sqlite:////absolute.db` or `sqlite://`.
+        where: The setting that holds it, for messages.
+
+    Raises:
+        ConfigurationError: It is not one.
+    """
+    scheme, _, rest = url.partition("://")
+    if scheme.partition("+")[0].lower() != "sqlite" or (rest and not rest.startswith("/")):
+        raise ConfigurationError(
+            f"{where} is neither postgresql://USER:PASSWORD@HOST:5432/DATABASE nor "
+            "sqlite:////PATH/memory.db"
+        )
+    path = unquote(rest[1:].partition("?")[0])
+    return Path(path).absolute() if path not in {"", ":memory:"} else None
+
+
+def postgresql_address(url: str, where: str) -> PostgresAddress:
+    """Read a PostgreSQL URL.
+
+    Args:
+        url: The URL.
+        where: The setting that holds it, for messages: they never show the URL itself.
+
+    Raises:
+        ConfigurationError: It is not one.
+    """
+    if not is_postgresql(url):
+        raise ConfigurationError(
+            f"{where} is not a PostgreSQL URL; write postgresql://USER:PASSWORD@HOST:5432/DATABASE"
+        )
+    try:
+        parts = urlsplit(url)
+        query = dict(parse_qsl(parts.query, keep_blank_values=True))
+        host, database = parts.hostname or query.get("host", "localhost"), unquote(parts.path[1:])
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:
+        raise ConfigurationError(f"{where} is not a well-formed URL") from None
+    own = _Options(query, where)
+    options: dict[str, Any] = {
+        "timeout": own.number("connect_timeout", 10),
+        "command_timeout": own.number("command_timeout", 30),
+    }
+    pooled = own.number("statement_cache_size", 100) == 0
+    if pooled:
+        options["statement_cache_size"] = 0
+    return PostgresAddress(
+        pool_size=int(own.number("pool_size", 10)) or 1,
+        pool_timeout=own.number("pool_timeout", 10),
+        dsn=parts._replace(scheme="postgresql", query=urlencode(own.for_asyncpg())).geturl(),
+        shown=f"{host}{port}/{database}",
+        database=database or query.get("dbname", query.get("database", "")),
+        options=options,
+        pooled=pooled,
+    )
+
+
+class _Options:
+    """A URL's query, ours taken out of it one by one."""
+
+    def __init__(self, query: dict[str, str], where: str) -> None:
+        self._query = query
+        self._where = where
+
+    def number(self, name: str, default: float) -> float:
+        text = self._query.pop(name, None)
+        if text is None:
+            return default
+        try:
+            value = float(text)
+        except ValueError:
+            value = -1.0
+        if not 0 <= value < 1e6:
+            raise ConfigurationError(f"{self._where}: {name} must be a number, 0 or more")
+        return value
+
+    def for_asyncpg(self) -> dict[str, str]:
+        query = dict(self._query)
+        if ssl := query.pop("ssl", None):
+            query.setdefault("sslmode", "require" if ssl == "true" else ssl)
+        if ignored := sorted(_NOT_ASYNCPG & set(query)):
+            logger.warning("%s: ignored %s, which asyncpg lacks", self._where, ", ".join(ignored))
+        return {
+            "application_name": "agentmem",
+            **{name: value for name, value in query.items() if name not in _NOT_ASYNCPG},
+        }

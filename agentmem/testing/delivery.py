@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import socket
 import struct
+from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
 from agentmem.testing.replies import Reply
 
 
-async def deliver(http: web.Request, reply: Reply, body: object) -> web.StreamResponse:
+def fixed(body: object) -> Callable[[web.Request], Awaitable[web.Response]]:
+    """A handler that answers every request with the same JSON."""
+
+    async def answer(http: web.Request) -> web.Response:
+        return web.json_response(body)
+
+    return answer
+
+
+async def deliver(http: web.Request, reply: Reply, body: bytes) -> web.StreamResponse:
     """Answer a request as the reply says, after its delay.
 
     Raises:
@@ -20,8 +29,9 @@ async def deliver(http: web.Request, reply: Reply, body: object) -> web.StreamRe
     """
     await asyncio.sleep(reply.delay)
     if reply.ending != "sent":
-        return await _broken(http, reply, json.dumps(body).encode())
-    response = web.json_response(body, status=reply.status, headers=reply.headers)
+        return await _broken(http, reply, body)
+    headers = {"Content-Type": "application/json", **reply.headers}
+    response = web.Response(body=body, status=reply.status, headers=headers)
     await response.prepare(http)
     await response.write_eof()
     return response

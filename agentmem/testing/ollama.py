@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from agentmem.testing.shapes import Message, calls, mapping
 from agentmem.values import JSONObject
 
 PATH = "/api/chat"
 
 
-def as_openai(messages: Sequence[JSONObject]) -> list[JSONObject]:
+def as_openai(messages: Sequence[Message]) -> list[JSONObject]:
     """Messages of an Ollama request or answer in the OpenAI shape.
 
     Arguments become JSON text and `thinking` becomes `reasoning_content`. Fields that Ollama's
@@ -19,17 +20,17 @@ def as_openai(messages: Sequence[JSONObject]) -> list[JSONObject]:
     return [_message(message) for message in messages]
 
 
-def _message(message: JSONObject) -> JSONObject:
+def _message(message: Message) -> JSONObject:
     names = {"role": "role", "content": "content", "tool_call_id": "tool_call_id"}
     names["thinking"] = "reasoning_content"
     converted = {to: message[name] for name, to in names.items() if name in message}
-    if message.get("tool_calls"):
-        converted["tool_calls"] = [_call(call) for call in message["tool_calls"]]
+    if asked := calls(message):
+        converted["tool_calls"] = [_call(call) for call in asked]
     return converted
 
 
-def _call(call: JSONObject) -> JSONObject:
-    function: JSONObject = dict(call.get("function") or {})
+def _call(call: Message) -> JSONObject:
+    function = dict(mapping(call.get("function")))
     if not isinstance(function.get("arguments"), str):
         function["arguments"] = json.dumps(function.get("arguments"))
     return {"id": call.get("id"), "type": "function", "function": function}

@@ -32,7 +32,7 @@ class Reply:
         finish: Finish reason; None means `tool_calls` with calls and `stop` without.
         extra: More fields of the message, such as `reasoning_content` or `thinking_blocks`.
         usage: Token counts that replace the estimated ones, by their OpenAI names.
-        raw: The whole body in the provider's own shape, instead of all of the above.
+        raw: The whole body instead of all of the above: JSON, or bytes that are sent as they are.
         status: HTTP status.
         headers: HTTP headers.
         delay: Seconds between the request and the answer.
@@ -97,7 +97,7 @@ def fail(
     Args:
         status: HTTP status, such as 429.
         body: Text becomes the message in the provider's error shape; anything else is sent as the
-            JSON body; None stands for a neutral message.
+            body, as `Reply.raw`; None stands for a neutral message.
         headers: HTTP headers, such as `{"Retry-After": "7"}`.
         delay: Seconds between the request and the answer.
     """

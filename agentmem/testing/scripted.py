@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import json
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from types import TracebackType
@@ -13,7 +14,7 @@ from aiohttp import web
 
 from agentmem.testing import ollama, wire
 from agentmem.testing.background import BackgroundLoop, run_in
-from agentmem.testing.delivery import deliver
+from agentmem.testing.delivery import deliver, fixed
 from agentmem.testing.replies import Reply, fail
 from agentmem.testing.request import Request
 from agentmem.values import JSONObject
@@ -58,7 +59,7 @@ class ScriptedModel:
         self._refuse = strict == "refuse"
         self._system_prompt = system_prompt
         self._given: list[JSONObject] = []
-        self._error: Exception | None = None
+        self._error: BaseException | None = None
         self._changed = asyncio.Event()
         self._closing = False
         self._port = 0
@@ -142,15 +143,15 @@ class ScriptedModel:
         app = web.Application(client_max_size=_MAX_REQUEST_BYTES)
         app.router.add_post("/v1/chat/completions", self._chat)
         app.router.add_post(ollama.PATH, self._chat)
-        app.router.add_get("/v1/models", _always(wire.OPENAI_MODELS))
-        app.router.add_get("/api/tags", _always(wire.OLLAMA_MODELS))
-        app.router.add_post("/api/show", _always(wire.OLLAMA_SHOW))
+        app.router.add_get("/v1/models", fixed(wire.OPENAI_MODELS))
+        app.router.add_get("/api/tags", fixed(wire.OLLAMA_MODELS))
+        app.router.add_post("/api/show", fixed(wire.OLLAMA_SHOW))
         return app
 
     async def _chat(self, http: web.Request) -> web.StreamResponse:
         raw = await http.read()
         number = len(self.requests) + 1
-        request = Request(number=number, path=http.path, raw=raw, headers=dict(http.headers))
+        request = Request(number=number, path=http.path, raw=raw, headers=http.headers)
         request.check(self._system_prompt, self._given)
         self.requests.append(request)
         self._notify()
@@ -162,12 +163,20 @@ class ScriptedModel:
             raise
 
     async def _answer(self, http: web.Request, request: Request) -> web.StreamResponse:
-        reply = await self._reply(request)
-        body = wire.body(reply, request)
+        try:
+            reply = await self._reply(request)
+            body = wire.body(reply, request)
+            data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:  # pytest's own failures are no Exception
+            self._error = self._error or error
+            data = json.dumps({"error": {"message": f"the script failed: {error!r}"}}).encode()
+            return await deliver(http, fail(400), data)
         message = wire.given_message(body, request.path)
         if message is not None and reply.status < 400:
             self._given.append(message)
-        return await deliver(http, reply, body)
+        return await deliver(http, reply, data)
 
     async def _reply(self, request: Request) -> Reply:
         if request.violations and self._refuse:
@@ -178,17 +187,7 @@ class ScriptedModel:
             return self._replies.popleft()
         return fail(400, f"the script has no reply for request {request.number}")
 
-    async def _call(self, function: Script, request: Request) -> Reply:
-        try:
-            answer = function(request)
-            return await answer if inspect.isawaitable(answer) else answer
-        except Exception as error:
-            self._error = self._error or error
-            return fail(400, f"the script failed: {error!r}")
-
-
-def _always(body: object) -> Callable[[web.Request], Awaitable[web.Response]]:
-    async def answer(http: web.Request) -> web.Response:
-        return web.json_response(body)
-
-    return answer
+    @staticmethod
+    async def _call(function: Script, request: Request) -> Reply:
+        answer = function(request)
+        return await answer if inspect.isawaitable(answer) else answer

@@ -14,10 +14,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, cast
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-Message = Mapping[str, Any]
+from agentmem.testing import shapes
+from agentmem.testing.shapes import Message
 
 _REASONING = ("reasoning_content", "reasoning_details", "reasoning_items", "thinking_blocks")
 _REASONING_PARTS = ("thinking", "redacted_thinking", "reasoning")
@@ -68,7 +70,7 @@ def _system_first(messages: Sequence[Message], prompt: str | None) -> Iterator[s
     elif places and places != [0]:
         yield f"rule 1: the system message is at {places[0]}, not first"
     if prompt is not None:
-        content = _text(messages[places[0]]) if places else ""
+        content = shapes.text(messages[places[0]]) if places else ""
         if not content.startswith(prompt):
             yield "rule 1: the system message does not begin with the configured prompt"
 
@@ -87,7 +89,7 @@ def _pairs(messages: Sequence[Message]) -> Iterator[str]:
             yield from (
                 f"rule 4: call {call!r} has no result before message {at}" for call in open_calls
             )
-            known = [call.get("id") for call in _calls(message)]
+            known = [call.get("id") for call in shapes.calls(message)]
             open_calls = list(known)
         elif (answered := message.get("tool_call_id")) in open_calls:
             open_calls.remove(answered)
@@ -112,36 +114,45 @@ def _ids(messages: Sequence[Message]) -> Iterator[str]:
 
 def _arguments(messages: Sequence[Message]) -> Iterator[str]:
     for at, call in _all_calls(messages):
-        text = _mapping(call.get("function")).get("arguments")
-        if not isinstance(_parsed(text), dict):
+        text = shapes.mapping(call.get("function")).get("arguments")
+        if not isinstance(shapes.parsed(text), dict):
             yield f"rule 6: arguments of a call in message {at} are no JSON object: {text!r:.80}"
 
 
 def _blank(messages: Sequence[Message]) -> Iterator[str]:
     for at, message in enumerate(messages):
-        if not _calls(message) and not _text(message).strip() and not _has_other_parts(message):
+        if (
+            not shapes.calls(message)
+            and not shapes.text(message).strip()
+            and not _has_other_parts(message)
+        ):
             yield f"rule 7: message {at} ({message.get('role')}) has no text and no calls"
 
 
 def _reasoning(messages: Sequence[Message], given: Sequence[Message]) -> Iterator[str]:
+    known = [_reasoning_of(message) for message in given]
+    origins: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+    for message, parts in zip(given, known, strict=True):
+        origins[_visible(message)].append(parts)
     for at, message in enumerate(messages):
         parts = _reasoning_of(message)
         if message.get("role") != "assistant":
             if parts:
                 yield f"rule 9: message {at} ({message.get('role')}) carries reasoning parts"
-        elif given:
-            twins = [m for m in given if _visible(m) == _visible(message)]
-            origins = [_reasoning_of(m) for m in twins or given]
-            if parts not in origins and (twins or parts):
-                yield f"rule 9: reasoning parts of message {at} are not those that it came with"
+            continue
+        twins = origins.get(_visible(message), [])
+        if given and parts not in (twins or known) and (twins or parts):
+            yield f"rule 9: reasoning parts of message {at} are not those that it came with"
 
 
 def _reasoning_of(message: Message) -> dict[str, Any]:
     """Every reasoning part of a message and the signatures on its calls, by field."""
     parts = {name: message[name] for name in _REASONING if message.get(name)}
-    blocks = [part for part in _parts(message) if part.get("type") in _REASONING_PARTS]
+    blocks = [part for part in shapes.parts(message) if part.get("type") in _REASONING_PARTS]
     # Only the signature: clients keep copies of other fields beside it.
-    specific = [_mapping(c.get("provider_specific_fields")) for c in (message, *_calls(message))]
+    specific = [
+        shapes.mapping(c.get("provider_specific_fields")) for c in (message, *shapes.calls(message))
+    ]
     signatures = [fields.get("thought_signature") for fields in specific]
     if blocks:
         parts["content"] = blocks
@@ -150,47 +161,17 @@ def _reasoning_of(message: Message) -> dict[str, Any]:
     return parts
 
 
-def _visible(message: Message) -> tuple[str, list[tuple[Any, Any]]]:
-    functions = [_mapping(call.get("function")) for call in _calls(message)]
-    calls = [(f.get("name"), _parsed(f.get("arguments"))) for f in functions]
-    return _text(message).strip(), calls
-
-
-def _parsed(text: object) -> object:
-    try:
-        return json.loads(text, parse_constant=_refused) if isinstance(text, str) else None
-    except ValueError:
-        return None
-
-
-def _refused(constant: str) -> None:
-    raise ValueError(constant)
-
-
-def _mapping(value: object) -> Message:
-    return cast("Message", value) if isinstance(value, Mapping) else {}
-
-
-def _calls(message: Message) -> list[Message]:
-    return [_mapping(call) for call in message.get("tool_calls") or ()]
+def _visible(message: Message) -> str:
+    """What a client keeps of a message whatever it does to ids and spelling, as a key."""
+    functions = [shapes.mapping(call.get("function")) for call in shapes.calls(message)]
+    calls = [(f.get("name"), shapes.parsed(f.get("arguments"))) for f in functions]
+    return json.dumps([shapes.text(message).strip(), calls], sort_keys=True)
 
 
 def _all_calls(messages: Sequence[Message]) -> Iterator[tuple[int, Message]]:
     for at, message in enumerate(messages):
-        yield from ((at, call) for call in _calls(message))
-
-
-def _parts(message: Message) -> list[Message]:
-    content = message.get("content")
-    return [_mapping(p) for p in cast("list[object]", content)] if isinstance(content, list) else []
-
-
-def _text(message: Message) -> str:
-    content = message.get("content")
-    if isinstance(content, str):
-        return content
-    return "".join(str(part.get("text") or "") for part in _parts(message))
+        yield from ((at, call) for call in shapes.calls(message))
 
 
 def _has_other_parts(message: Message) -> bool:
-    return any(part.get("type") != "text" for part in _parts(message))
+    return any(part.get("type") != "text" for part in shapes.parts(message))

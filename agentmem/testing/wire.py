@@ -105,4 +105,5 @@ def _usage(reply: Reply, request: Request, message: JSONObject) -> JSONObject:
         "completion_tokens": len(json.dumps(message)) // 4,
     }
     counts |= reply.usage
-    return {"total_tokens": counts["prompt_tokens"] + counts["completion_tokens"], **counts}
+    total = (counts["prompt_tokens"] or 0) + (counts["completion_tokens"] or 0)
+    return {"total_tokens": total, **counts}

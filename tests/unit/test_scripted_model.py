@@ -1,174 +1,31 @@
-"""The scripted model over real HTTP: by a plain client, and by litellm in both protocols."""
+"""The scripted model over real HTTP, seen by a plain client."""
 
 import asyncio
 import json
+import re
 import urllib.request
-from collections.abc import AsyncIterator, Awaitable, Callable
-from types import ModuleType
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
 
+from agentmem import testing
 from agentmem.testing import (
     Call,
     Reply,
     Request,
     ScriptedModel,
-    call,
     fail,
     hang,
     reply,
-    reset,
 )
 
 USER = {"role": "user", "content": "What is the weather?"}
 TOOLS: list[dict[str, Any]] = [
     {"type": "function", "function": {"name": "get_weather", "parameters": {}}}
 ]
-PROTOCOLS = ["openai/scripted", "ollama_chat/llama3.2"]
-
-Ask = Callable[..., Any]
-
-
-@pytest.fixture(scope="session")
-def litellm() -> ModuleType:
-    """The library, imported once: it takes seconds."""
-    import litellm
-
-    return litellm
-
-
-@pytest.fixture(params=PROTOCOLS)
-def ask(
-    request: pytest.FixtureRequest, litellm: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> Ask:
-    """Ask a scripted model through litellm, in one of the two protocols."""
-
-    async def ask(model: ScriptedModel, *messages: dict[str, Any], **options: Any) -> Any:
-        for name, value in model.env().items():
-            monkeypatch.setenv(name, value)
-        return await litellm.acompletion(
-            model=request.param, messages=list(messages) or [USER], num_retries=0, **options
-        )
-
-    return ask
-
-
-async def failure(asking: Awaitable[Any], kind: type[Exception]) -> Any:
-    with pytest.raises(kind) as caught:
-        await asking
-    return caught.value
-
-
-async def test_litellm_reads_a_text_and_its_usage(ask: Ask) -> None:
-    """A text arrives with finish reason stop; usage is the request's bytes by four."""
-    async with ScriptedModel([reply("Sunny.")]) as model:
-        answer = await ask(model)
-    assert answer.choices[0].message.content == "Sunny."
-    assert answer.choices[0].finish_reason == "stop"
-    assert answer.usage.prompt_tokens == len(model.requests[0].raw) // 4
-
-
-async def test_litellm_reads_given_usage(ask: Ask) -> None:
-    """Token counts in a reply replace the estimate."""
-    usage = {"prompt_tokens": 7000, "completion_tokens": 5}
-    async with ScriptedModel([reply("Sunny.", usage=usage)]) as model:
-        answer = await ask(model)
-    assert (answer.usage.prompt_tokens, answer.usage.total_tokens) == (7000, 7005)
-
-
-async def test_litellm_reads_one_tool_call(ask: Ask) -> None:
-    """A call arrives with its name and arguments; the tools are declared natively."""
-    async with ScriptedModel([reply(calls=[call("get_weather", city="Oslo")])]) as model:
-        answer = await ask(model, tools=TOOLS)
-    (asked,) = answer.choices[0].message.tool_calls
-    assert (asked.function.name, json.loads(asked.function.arguments)) == (
-        "get_weather",
-        {"city": "Oslo"},
-    )
-    assert answer.choices[0].finish_reason == "tool_calls"
-    assert model.requests[0].tools == TOOLS
-
-
-async def test_a_tool_round_with_parallel_calls_passes_strict(ask: Ask) -> None:
-    """Two calls of one reply, sent back with their results, are a sound next request."""
-    cities = [call("get_weather", city="Oslo"), call("get_weather", city="Cairo")]
-    async with ScriptedModel([reply(calls=cities), reply("Cold and hot.")]) as model:
-        answer = await ask(model, tools=TOOLS)
-        asked = answer.choices[0].message.model_dump(exclude_none=True)
-        ids = [one["id"] for one in asked["tool_calls"]]
-        results = [{"role": "tool", "tool_call_id": i, "content": "20"} for i in ids]
-        answer = await ask(model, USER, asked, *results, tools=TOOLS)
-    assert answer.choices[0].message.content == "Cold and hot."
-    assert len(set(ids)) == 2
-    model.assert_strict()
-
-
-async def test_reasoning_sent_back_passes_and_reasoning_lost_is_refused(
-    ask: Ask, litellm: ModuleType
-) -> None:
-    """Rule 9 over the wire: the endpoint knows which reasoning it gave with which message."""
-    thought = reply("Hello.", extra={"reasoning_content": "A greeting."})
-    async with ScriptedModel([thought, reply("Yes.")]) as model:
-        answer = await ask(model)
-        said = answer.choices[0].message.model_dump(exclude_none=True)
-        assert said["reasoning_content"] == "A greeting."
-        await ask(model, USER, said, USER)
-        model.assert_strict()
-        del said["reasoning_content"]
-        with pytest.raises(litellm.BadRequestError, match="rule 9"):
-            await ask(model, USER, said, USER)
-
-
-async def test_a_failure_carries_status_and_headers(ask: Ask, litellm: ModuleType) -> None:
-    """E-01: a 429 is a RateLimitError, and its Retry-After can be read from the exception."""
-    async with ScriptedModel([fail(429, "slow down", headers={"Retry-After": "7"})]) as model:
-        error = await failure(ask(model), litellm.RateLimitError)
-    assert "slow down" in str(error)
-    assert error.litellm_response_headers["retry-after"] == "7"
-
-
-async def test_a_context_length_error_keeps_its_wording(ask: Ask, litellm: ModuleType) -> None:
-    """E-03: a 400 arrives as BadRequestError with the provider's own sentence."""
-    async with ScriptedModel([fail(400, "input tokens exceed the limit of 8000")]) as model:
-        error = await failure(ask(model), litellm.BadRequestError)
-    assert "input tokens exceed the limit of 8000" in str(error)
-
-
-@pytest.mark.parametrize("headers_first", [False, True])
-async def test_a_reset_is_a_connection_error(
-    ask: Ask, litellm: ModuleType, headers_first: bool
-) -> None:
-    """E-08: a connection reset before or halfway through the answer is an error, then over."""
-    async with ScriptedModel([reset(headers_first=headers_first), reply("Sunny.")]) as model:
-        with pytest.raises((litellm.InternalServerError, litellm.APIConnectionError)):
-            await ask(model)
-        assert (await ask(model)).choices[0].message.content == "Sunny."
-    assert len(model.requests) == 2
-
-
-@pytest.mark.parametrize("headers_first", [False, True])
-async def test_a_cancelled_call_is_seen_by_the_server(ask: Ask, headers_first: bool) -> None:
-    """F-11: cancelling the call closes the HTTP request, with and without headers received."""
-    async with ScriptedModel([hang(headers_first=headers_first)]) as model:
-        asking = asyncio.create_task(ask(model))
-        request = await model.received(1)
-        assert not request.disconnected
-        asking.cancel()
-        async with asyncio.timeout(5):
-            assert await model.disconnected(1) is request
-        with pytest.raises(asyncio.CancelledError):
-            await asking
-
-
-async def test_a_timeout_is_seen_by_the_server(ask: Ask, litellm: ModuleType) -> None:
-    """E-06: an endpoint that never answers ends in the client's timeout, and is told so."""
-    async with ScriptedModel([hang()]) as model:
-        with pytest.raises(litellm.Timeout):
-            await ask(model, timeout=0.3)
-        async with asyncio.timeout(5):
-            await model.disconnected(1)
 
 
 async def test_a_client_that_blocks_the_event_loop_is_answered() -> None:
@@ -239,6 +96,25 @@ async def test_a_raw_body_is_sent_as_it_is(http: aiohttp.ClientSession, raw: obj
         assert await post(http, model, {"messages": [USER]}) == (200, raw)
 
 
+async def test_raw_bytes_need_not_be_json(http: aiohttp.ClientSession) -> None:
+    """A proxy's error page can be answered, with its content type."""
+    page = fail(502, b"<html>bad gateway</html>", headers={"Content-Type": "text/html"})
+    async with (
+        ScriptedModel([page]) as model,
+        http.post(f"{model.base_url}/api/chat", json={"messages": [USER]}) as response,
+    ):
+        assert response.status == 502
+        assert response.content_type == "text/html"
+        assert await response.read() == b"<html>bad gateway</html>"
+
+
+async def test_usage_may_be_null(http: aiohttp.ClientSession) -> None:
+    """D-13: a token count that is null is sent as null."""
+    async with ScriptedModel([reply("x", usage={"prompt_tokens": None})]) as model:
+        _, answer = await post(http, model, {"messages": [USER]})
+    assert answer["usage"]["prompt_tokens"] is None
+
+
 async def test_content_may_be_none_or_parts(http: aiohttp.ClientSession) -> None:
     """D-01, D-09: the content of a reply is sent as it is given."""
     parts = [{"type": "text", "text": "A"}, {"type": "text", "text": "B"}]
@@ -264,18 +140,35 @@ async def test_a_function_sees_the_request_and_may_wait(http: aiohttp.ClientSess
     assert answer["choices"][0]["message"]["content"] == "WHAT IS THE WEATHER?"
 
 
-async def test_what_a_function_raises_fails_the_test(http: aiohttp.ClientSession) -> None:
-    """An assertion inside a script reaches the client as 400 and the test at the end."""
+def never(request: Request) -> Reply:
+    pytest.fail("no request was expected")
 
-    def script(request: Request) -> Reply:
-        assert request.model == "another", "wrong model"
-        return reply("never")
+
+def not_json(request: Request) -> Reply:
+    return reply(extra={"at": object()})
+
+
+def wrong(request: Request) -> Reply:
+    assert request.model == "another", "the model is wrong"
+    return reply("never")
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [(never, "was expected"), (not_json, "not JSON serializable"), (wrong, "model is wrong")],
+)
+async def test_what_a_script_raises_fails_the_test(
+    http: aiohttp.ClientSession, script: Callable[[Request], Reply], message: str
+) -> None:
+    """A failure inside a script function reaches the client as 400, and the test at the end."""
 
     async def test() -> None:
         async with ScriptedModel(script) as model:
-            assert (await post(http, model, {"model": "m", "messages": [USER]}))[0] == 400
+            status, answer = await post(http, model, {"model": "m", "messages": [USER]})
+            assert status == 400
+            assert message in answer["error"]["message"]
 
-    with pytest.raises(AssertionError, match="wrong model"):
+    with pytest.raises(BaseException, match=message):
         await test()
 
 
@@ -356,3 +249,14 @@ async def test_models_are_listed(http: aiohttp.ClientSession) -> None:
             assert (await response.json())["models"][0]["name"] == "scripted"
         async with http.post(f"{model.base_url}/api/show") as response:
             assert "tools" in (await response.json())["capabilities"]
+
+
+def test_the_page_on_testing_names_everything_and_its_code_compiles() -> None:
+    """docs/testing.md shows each public name of agentmem.testing, in code that is valid."""
+    page = (Path(__file__).parents[2] / "docs" / "testing.md").read_text()
+    examples = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    assert examples
+    for example in examples:
+        compile(example, "docs/testing.md", "exec")
+    missing = [name for name in testing.__all__ if not re.search(rf"`{name}\b|\b{name}\(", page)]
+    assert missing == []

@@ -5,10 +5,12 @@ from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
+from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client, WorkflowHandle, WorkflowUpdateFailedError
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.envconfig import ClientConfig, ClientConnectConfig
 from temporalio.exceptions import ApplicationError
+from temporalio.service import RPCError
 
 from agentmem.contracts import Answer
 from agentmem.errors import ConfigurationError, RollingOver
@@ -54,10 +56,37 @@ async def connect(address: str | None = None) -> Client:
         async with asyncio.timeout(PATIENCE.total_seconds()):
             return await Client.connect(**config, data_converter=pydantic_data_converter)
     except (RuntimeError, OSError, ValueError) as error:
+        # A process that exits now is aborted while a thread of the SDK lets go of its error.
+        await asyncio.sleep(0.1)
         raise ConfigurationError(
             f"no Temporal server answers at {config.get('target_host')}: set TEMPORAL_ADDRESS, or "
             f"start one with `python worker.py --dev` ({_reason(error)})"
         ) from error
+
+
+async def require_namespace(client: Client) -> None:
+    """Check that the client's namespace exists; a worker in one that does not gets no work.
+
+    Raises:
+        ConfigurationError: There is no such namespace on the server, or it cannot be read.
+    """
+    request = DescribeNamespaceRequest(namespace=client.namespace)
+    try:
+        await client.workflow_service.describe_namespace(request, timeout=PATIENCE)
+    except RPCError as error:
+        raise ConfigurationError(
+            f"namespace {client.namespace!r} (TEMPORAL_NAMESPACE) on "
+            f"{client.service_client.config.target_host}: {error.message}"
+        ) from error
+
+
+async def running_dreams(client: Client) -> list[str]:
+    """Return the ids of the dreams that are running now, of all scopes.
+
+    One that began in the last moments may be missing: the server lists workflows with a delay.
+    """
+    query = "WorkflowId STARTS_WITH 'dream/' AND ExecutionStatus = 'Running'"
+    return [found.id async for found in client.list_workflows(query)]
 
 
 async def ask(

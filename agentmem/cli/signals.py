@@ -1,0 +1,45 @@
+"""Stopping a process: gracefully on the first signal, at once on a second Ctrl-C."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+
+def run_until_stopped(
+    work: Coroutine[Any, Any, None], *, stopping: Callable[[], None], at_once: Callable[[], None]
+) -> None:
+    """Run until the work ends, or SIGTERM or SIGINT cancels it and it has cleaned up.
+
+    Args:
+        work: What to run. It is cancelled once, on the first signal.
+        stopping: Called on that signal.
+        at_once: Called on the second SIGINT, before the process exits with 130 without waiting.
+    """
+
+    async def main() -> None:
+        task = asyncio.create_task(work)
+        stopped = False
+
+        def stop() -> None:
+            nonlocal stopped
+            if not stopped:
+                stopped = True
+                stopping()
+                task.cancel()
+
+        def interrupt() -> None:
+            if stopped:
+                at_once()
+                os._exit(130)
+            stop()
+
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTERM, stop)
+        loop.add_signal_handler(signal.SIGINT, interrupt)
+        await asyncio.wait([task])
+        if not (stopped and task.cancelled()):
+            await task
+
+    asyncio.run(main())

@@ -1,0 +1,104 @@
+"""The worker's command line: options, what is said at the start, how it ends."""
+
+import argparse
+import asyncio
+import logging
+import os
+import sys
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from typing import Any, NoReturn, TypeAlias
+
+from temporalio.client import Client
+
+from agentmem.cli.signals import run_until_stopped
+from agentmem.client import connect
+from agentmem.configuration import Configuration, configure
+from agentmem.dev_server import DevServer, dev_server
+from agentmem.errors import AgentMemError
+from agentmem.settings import load_settings
+
+Running: TypeAlias = Callable[[Client, Configuration], AbstractAsyncContextManager[Any]]
+"""Runs a worker while its context lasts."""
+
+
+def command(running: Running) -> NoReturn:
+    """Run a worker by the command line until it is told to stop, then exit the process.
+
+    Exits with 0 after a graceful stop, 1 after a mistake of the caller's, said in one line.
+
+    Args:
+        running: Runs the worker.
+    """
+    code = _run(running)
+    logging.shutdown()
+    # Threads of the SDK may still touch the interpreter while it shuts down, which aborts it.
+    os._exit(code)
+
+
+def _run(running: Running) -> int:
+    options = _parser().parse_args()
+    form = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+    logging.basicConfig(level=logging.WARNING, format=form)
+    servers: list[DevServer] = []
+
+    def kill() -> None:
+        for server in servers:
+            server.process.kill()
+
+    try:
+        run_until_stopped(
+            _serve(options, running, servers),
+            stopping=lambda: say("Stopping; Ctrl-C again stops at once."),
+            at_once=kill,
+        )
+    except AgentMemError as error:
+        say(f"worker: {error.message}", error=True)
+        return 1
+    return 0
+
+
+async def _serve(options: argparse.Namespace, running: Running, servers: list[DevServer]) -> None:
+    configuration = configure(load_settings(), dev=options.dev)
+    data = configuration.settings.data_directory
+    async with AsyncExitStack() as stack:
+        if options.dev:
+            started = dev_server(data, port=options.port, ui_port=options.ui_port, keep=True)
+            servers.append(await stack.enter_async_context(started))
+        client = servers[0].client if servers else await connect()
+        await stack.enter_async_context(running(client, configuration))
+        for line in configuration.lines(client, ui=servers[0].ui if servers else ""):
+            say(line)
+        say("The worker is running; Ctrl-C stops it.")
+        await asyncio.Event().wait()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python worker.py",
+        description="Run a Temporal worker for agentmem. Settings are environment variables "
+        "(AGENTMEM_*, TEMPORAL_*); docs/reference.md lists them.",
+    )
+    parser.add_argument(
+        "--dev",
+        action="store_true",
+        help="start the embedded Temporal server too; without AGENTMEM_MODEL answers then come "
+        "from the offline model",
+    )
+    port = "the embedded server's port (default: 7233)"
+    parser.add_argument("--port", type=int, default=7233, help=port)
+    ui_port = "its web UI's port (default: 1000 above --port)"
+    parser.add_argument("--ui-port", type=int, default=0, help=ui_port)
+    return parser
+
+
+def say(line: str, *, error: bool = False) -> None:
+    """Write a line for people, at once.
+
+    Args:
+        line: What to say.
+        error: Whether it goes to standard error.
+    """
+    stream = sys.stderr if error else sys.stdout
+    stream.write(f"{line}\n")
+    stream.flush()

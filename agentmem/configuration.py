@@ -1,0 +1,92 @@
+"""What a worker is made of: settings, the app, the agents' file and the stores, put together."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from temporalio.client import Client
+
+from agentmem.agents_file import read_agents
+from agentmem.app import App, load_app
+from agentmem.contracts import Definition
+from agentmem.memory.providers.registry import Providers
+from agentmem.settings import OFFLINE_MODEL, Settings
+from agentmem.toolbox import ToolBox
+
+
+@dataclass(frozen=True, kw_only=True)
+class Configuration:
+    """The checked parts of a worker; `configure` makes it.
+
+    Attributes:
+        settings: The settings.
+        model: The model of agents that name none.
+        app: The user's own code.
+        toolbox: The tools.
+        agents: The agents by name.
+        providers: The memory stores; not opened yet.
+    """
+
+    settings: Settings
+    model: str
+    app: App
+    toolbox: ToolBox
+    agents: dict[str, Definition]
+    providers: Providers
+
+    def own_stores(self) -> list[str]:
+        """Return the identities of the stores that the agents need."""
+        named = [agent.long_term_memory for agent in self.agents.values()]
+        return list(dict.fromkeys(self.providers.resolve(name) for name in named if name))
+
+    def lines(self, client: Client, *, ui: str = "") -> Iterator[str]:
+        """Yield what people should know of a worker that starts, a line each.
+
+        Args:
+            client: Its client.
+            ui: The address of the server's web page, if it is known.
+        """
+        settings, file = self.settings, self.settings.agents_file
+        if self.model == OFFLINE_MODEL:
+            why = "" if settings.model else ", because AGENTMEM_MODEL is not set"
+            yield f"Answers come from {OFFLINE_MODEL}{why}: rules, no language model."
+        server = client.service_client.config.target_host
+        yield f"server      {server}, namespace {client.namespace}, queue {settings.task_queue}"
+        if ui:
+            yield f"UI          {ui}"
+        yield f"model       {self.model}"
+        yield f"agents      {', '.join(self.agents)} ({file.absolute() if file else 'built in'})"
+        for kind in ("tools", "workflows", "activities", "providers"):
+            if names := getattr(self.app, kind):
+                yield f"{kind:<11} {', '.join(names)} ({self.app.origin or 'given in code'})"
+        for identity in self.own_stores():
+            yield f"memory      {identity}: {self.providers.describe(identity)}"
+
+
+def configure(
+    settings: Settings, *, dev: bool = False, extra: Iterable[object] = ()
+) -> Configuration:
+    """Read the app and the agents' file, and check them against each other.
+
+    Args:
+        settings: The settings.
+        dev: Whether the offline model stands in where no model is set.
+        extra: Tools, providers, workflows and activities beside the app's.
+
+    Raises:
+        ConfigurationError: A setting, the app or the agents' file is wrong.
+    """
+    app = load_app(settings.app, extra)
+    toolbox = ToolBox(app.tools.values())
+    agents = read_agents(
+        settings.agents_file,
+        tools={tool.spec.name: tool.spec for tool in toolbox.tools},
+        providers=app.providers,
+    )
+    return Configuration(
+        settings=settings,
+        model=settings.default_model(dev=dev),
+        app=app,
+        toolbox=toolbox,
+        agents=agents,
+        providers=Providers(settings.data_directory, settings.database, app.providers),
+    )

@@ -1,0 +1,185 @@
+"""The composition root: settings in, a Temporal worker out. See `python worker.py --help`."""
+
+import asyncio
+import importlib.util
+from collections.abc import AsyncGenerator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from temporalio.client import Client
+from temporalio.worker import Worker
+
+from activities.agents import AgentActivities
+from activities.dream import DreamActivities
+from activities.llm import ModelActivity, Models
+from activities.memory import MemoryActivities
+from activities.messages import MessageCache
+from activities.tools import tool_activities
+from activities.transcripts import TranscriptActivities
+from agentmem.cli.worker import command, say
+from agentmem.client import require_namespace, running_dreams
+from agentmem.configuration import Configuration, configure
+from agentmem.dev_server import dev_server
+from agentmem.errors import ConfigurationError
+from agentmem.settings import load_settings
+
+HERE = Path(__file__).resolve().parent
+
+GRACE = timedelta(seconds=10)
+"""How long running activities may take to end once the worker is told to stop."""
+
+DREAMS = timedelta(seconds=60)
+"""How long `local()` waits for dreams on leaving."""
+
+
+def build_worker(client: Client, configuration: Configuration, models: Models) -> Worker:
+    """Return a worker that is ready to run, on the settings' task queue.
+
+    Raises:
+        ConfigurationError: A workflow of the app cannot run in Temporal's sandbox.
+    """
+    app, providers, model = configuration.app, configuration.providers, configuration.model
+    toolbox = configuration.toolbox
+    cache = MessageCache()
+    agents = AgentActivities(
+        agents=configuration.agents, toolbox=toolbox, providers=providers, model=model
+    )
+    try:
+        return Worker(
+            client,
+            task_queue=configuration.settings.task_queue,
+            workflows=[*_our_workflows(), *app.workflows.values()],
+            activities=[
+                *agents.activities,
+                ModelActivity(models, cache, toolbox.schemas).model,
+                TranscriptActivities(providers, cache).append,
+                *MemoryActivities(providers, cache.remember).activities,
+                *DreamActivities(providers, models.ask, model=model).activities,
+                *tool_activities(toolbox, cache.remember),
+                *app.activities.values(),
+            ],
+            # For sync activities of the app; its threads start as they are needed.
+            activity_executor=ThreadPoolExecutor(100) if app.activities else None,
+            graceful_shutdown_timeout=GRACE,
+            # Heartbeats say how far a phase of a dream is; a cancellation comes back on them.
+            max_heartbeat_throttle_interval=timedelta(seconds=1),
+            default_heartbeat_throttle_interval=timedelta(seconds=1),
+            # How long the server keeps a task for a worker that may be dead: after a crash a
+            # session goes on within 3 to 5 s, not 11 to 13 s as by default. Under a load that
+            # makes tasks wait longer than this, sessions are replayed more often.
+            sticky_queue_schedule_to_start_timeout=timedelta(seconds=2),
+        )
+    except RuntimeError as error:
+        raise ConfigurationError(f"AGENTMEM_APP: {error}: {error.__cause__}") from error
+
+
+def _our_workflows() -> list[type]:
+    # Another project installs a package of this name, and the sandbox imports workflows by name.
+    spec = importlib.util.find_spec("workflows")
+    if spec is None or spec.origin is None or Path(spec.origin).parent != HERE / "workflows":
+        raise ConfigurationError(
+            f"the package `workflows` comes from {spec.origin if spec else 'nowhere'}, not from "
+            f"{HERE}: run the worker from its own checkout, in an environment of its own"
+        )
+    from workflows.agent import AgentWorkflow
+    from workflows.dream import AgentDream
+
+    return [AgentWorkflow, AgentDream]
+
+
+@asynccontextmanager
+async def running(client: Client, configuration: Configuration) -> AsyncGenerator[Worker, None]:
+    """Run a worker in this process; on leaving, activities may end and stores close.
+
+    Raises:
+        ConfigurationError: The namespace does not exist, or a workflow cannot run.
+        ProviderError: A memory store cannot be opened.
+    """
+    await require_namespace(client)
+    models = Models()
+    try:
+        # The agents' own stores: a broken one shows now, not in the middle of a turn.
+        for identity in configuration.own_stores():
+            await configuration.providers.get(identity)
+        async with build_worker(client, configuration, models) as worker:
+            models.start_loading()
+            yield worker
+    finally:
+        await models.close()
+        await configuration.providers.close()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Local:
+    """A server and a worker in this process.
+
+    Attributes:
+        client: Connected to the server.
+        task_queue: What the worker polls.
+        ui: The address of the server's web page, empty without one.
+    """
+
+    client: Client
+    task_queue: str
+    ui: str
+
+
+@asynccontextmanager
+async def local(
+    app: str | None = None,
+    agents: Path | None = None,
+    model: str | None = None,
+    ui: bool = False,
+    *,
+    workflows: Sequence[type] = (),
+    tools: Sequence[object] = (),
+) -> AsyncGenerator[Local, None]:
+    """Start a Temporal server and a worker in this process, for scripts that run alone.
+
+    The server takes free ports and forgets its workflows at the end; facts stay where their
+    providers keep them. Without an exception, leaving waits until no dream is running, 60 seconds
+    at most.
+
+    Args:
+        app: A module or a .py file with tools and workflows, as in AGENTMEM_APP.
+        agents: The agents' file, as in AGENTMEM_AGENTS.
+        model: The model of agents that name none, as in AGENTMEM_MODEL.
+        ui: Whether the server has its web page.
+        workflows: Workflow classes to register besides. They may stand in the script itself, if
+            it starts nothing when it is imported (`if __name__ == "__main__":`).
+        tools: `@tool` functions to register besides.
+
+    Raises:
+        ConfigurationError: A setting or an argument is wrong, or the server does not start.
+    """
+    given = {"app": app, "agents": agents, "model": model}
+    changes = {name: value for name, value in given.items() if value is not None}
+    configuration = configure(
+        load_settings().model_copy(update=changes), extra=[*workflows, *tools]
+    )
+    settings = configuration.settings
+    async with (
+        dev_server(settings.data_directory, ui=ui) as server,
+        running(server.client, configuration),
+    ):
+        yield Local(client=server.client, task_queue=settings.task_queue, ui=server.ui)
+        await _dreams_to_end(server.client)
+
+
+async def _dreams_to_end(client: Client) -> None:
+    deadline = asyncio.get_running_loop().time() + DREAMS.total_seconds()
+    waiting = await running_dreams(client)
+    if waiting:
+        say(f"Waiting for {len(waiting)} dream(s) to end, 60 s at most.", error=True)
+    while waiting and asyncio.get_running_loop().time() < deadline:
+        await asyncio.sleep(0.2)
+        waiting = await running_dreams(client)
+    for dream in waiting:
+        say(f"{dream} did not end; its messages wait for the next dream.", error=True)
+
+
+if __name__ == "__main__":
+    command(running)

@@ -19,7 +19,10 @@ wrong | incorrect | untrue | not true | isn't true | wasn't true | not right | i
 not correct | a mistake | my mistake | misspoke | joking | kidding | made it up | made that up
 falsch | stimmt nicht | faux | falso | sbagliato | errado | неправда | неверно | ошибся | ошиблась
 """
-_UNSPACED = "忘记 | 忘掉 | 忘了 | 删除 | 删掉 | 不对 | 错了 | 忘れて | 削除 | 消して | 間違い | 잊어 | 지워 | 삭제 | 틀렸"
+_UNSPACED = """
+忘记 | 忘掉 | 忘了 | 删除 | 删掉 | 不对 | 错了 | 忘れて | 削除 | 消して | 間違い
+잊어 | 지워 | 삭제 | 틀렸
+"""
 _UNLESS = ("n't", "not", "never", "no", "не")
 """Words before it that turn a request round: "don't forget", "не забудь"."""
 

@@ -4,9 +4,12 @@
 import calendar
 from collections.abc import Callable
 from datetime import date, timedelta
+from functools import lru_cache
 
 from agentmem.dreaming.calendar_words import MONTHS, UNITS, WEEKDAYS
+from agentmem.dreaming.text import sentences
 from agentmem.dreaming.timewords import (
+    LONGEST,
     TYPOGRAPHY,
     Match,
     Pattern,
@@ -23,14 +26,20 @@ def absolute(text: str, day: date | None = None) -> list[TimeWord]:
 
     One without a year is the one nearest to `day`; without a day, it is left out.
     """
-    found: list[TimeWord] = []
+    return [word for part in sentences(text) for word in _in_sentence(part[:LONGEST], day)]
+
+
+@lru_cache(maxsize=4_000)
+def _in_sentence(text: str, day: date | None) -> tuple[TimeWord, ...]:
+    found: list[tuple[int, TimeWord]] = []
     rest = text.translate(TYPOGRAPHY)
     for pattern, meaning in _ABSOLUTE:
         for match in pattern.finditer(rest):
             if iso := safely(meaning, match, day):
-                found.append(TimeWord(match.group().strip(), iso))
+                start, end = match.span()
+                found.append((start, TimeWord(text[start:end].strip(), iso)))
         rest = pattern.sub(lambda match: " " * len(match[0]), rest)
-    return found
+    return tuple(word for _, word in sorted(found))
 
 
 def without_dates(text: str) -> str:
@@ -42,9 +51,9 @@ def without_dates(text: str) -> str:
 
 def mentions_time(text: str) -> bool:
     """Whether a text speaks of time at all: a date, a weekday, a month, a year, "ago", "soon"."""
-    return bool(_ANY_TIME.search(text)) or bool(
-        relative(text, _ANY_DAY) or absolute(text, _ANY_DAY)
-    )
+    if any(_ANY_TIME.search(part[:LONGEST]) for part in sentences(text)):
+        return True
+    return bool(relative(text, _ANY_DAY) or absolute(text, _ANY_DAY))
 
 
 Naming = Callable[[Match, date | None], str]

@@ -35,7 +35,7 @@ _URL = re.compile(
 )
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _MARKS = re.compile("|".join(filter(_PAIRED.match, sorted(NEGATIONS, key=len, reverse=True))))
-_SENTENCE = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])|\n+")
+_SENTENCE = re.compile(r"(?<=[.!?…])(?<!\s\d\.)(?<!\s\d\d\.)\s+|(?<=[。！？])|\n+")
 
 
 def text_of(value: JSONValue) -> str:
@@ -151,6 +151,7 @@ class Rarity:
         return shared / whole if whole else 0.0
 
 
+@lru_cache(maxsize=10_000)
 def _kind(char: str) -> str:
     if _PAIRED.match(char):
         return "paired"

@@ -4,10 +4,14 @@
 import re
 from collections.abc import Callable, Mapping
 from datetime import date, timedelta
+from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
 from agentmem.dreaming.calendar_words import DAYS, NUMBERS, PERIODS, UNITS, WEEKDAYS
+from agentmem.dreaming.text import sentences
 
+LONGEST = 4_000
+"""Characters of a sentence that are looked at."""
 TYPOGRAPHY = str.maketrans({"’": "'", "‘": "'", "–": "-", "—": "-", "“": '"', "”": '"'})
 
 
@@ -24,19 +28,23 @@ def relative(text: str, day: date) -> list[TimeWord]:
     Quoted words and capitalised ones inside a sentence are titles ("Yesterday" is a song), and
     `today's` belongs to a thing: none of them is a time.
     """
+    return [word for part in sentences(text) for word in _in_sentence(part[:LONGEST], day)]
+
+
+# A dream looks at the same sentences for every finding and change.
+@lru_cache(maxsize=4_000)
+def _in_sentence(text: str, day: date) -> tuple[TimeWord, ...]:
     found: list[tuple[int, TimeWord]] = []
-    taken: list[range] = []
     plain = re.sub(r'"[^"]*"', lambda quote: " " * len(quote[0]), text.translate(TYPOGRAPHY))
     for pattern, meaning in _RELATIVE:
-        for match in pattern.finditer(plain):
-            span = range(match.start(), match.end())
-            if _is_title(plain, match) or any(set(span) & set(other) for other in taken):
-                continue
-            iso = safely(meaning, match, day)
+        rest = plain
+        for match in pattern.finditer(rest):
+            iso = "" if _is_title(rest, match) else safely(meaning, match, day)
             if iso:
-                taken.append(span)
-                found.append((match.start(), TimeWord(match.group().strip(), iso)))
-    return [word for _, word in sorted(found)]
+                start, end = match.span()
+                found.append((start, TimeWord(text[start:end].strip(), iso)))
+                plain = plain[:start] + " " * (end - start) + plain[end:]  # read once
+    return tuple(word for _, word in sorted(found))
 
 
 Match = re.Match[str]
@@ -66,8 +74,8 @@ def regex(pattern: str) -> Pattern:
 
 
 def _is_title(text: str, match: Match) -> bool:
-    before = text[: match.start()].rstrip(" \t")
-    return match[0][:1].isupper() and bool(before) and before[-1] not in ".!?…:;。！？\n(-*\"'"
+    before = text[: match.start()].rstrip()
+    return match[0][:1].isupper() and bool(before) and before[-1] not in ".:;(-*"
 
 
 _COUNT = rf"(?P<n>\d{{1,3}}|{name_pattern(NUMBERS)})"

@@ -11,6 +11,7 @@ from typing import Any, NoReturn, TypeAlias
 
 from temporalio.client import Client
 
+from agentmem.cli.logs import log_to_stderr
 from agentmem.cli.signals import run_until_stopped
 from agentmem.client import connect
 from agentmem.configuration import Configuration, configure
@@ -37,9 +38,8 @@ def command(running: Running) -> NoReturn:
 
 
 def _run(running: Running) -> int:
-    options = _parser().parse_args()
-    form = "%(asctime)s %(levelname)s %(name)s: %(message)s"
-    logging.basicConfig(level=logging.WARNING, format=form)
+    options = _options()
+    log_to_stderr()
     servers: list[DevServer] = []
 
     def kill() -> None:
@@ -63,7 +63,8 @@ async def _serve(options: argparse.Namespace, running: Running, servers: list[De
     data = configuration.settings.data_directory
     async with AsyncExitStack() as stack:
         if options.dev:
-            started = dev_server(data, port=options.port, ui_port=options.ui_port, keep=True)
+            port, ui_port = options.port or 7233, options.ui_port or 0
+            started = dev_server(data, port=port, ui_port=ui_port, keep=True)
             servers.append(await stack.enter_async_context(started))
         client = servers[0].client if servers else await connect()
         await stack.enter_async_context(running(client, configuration))
@@ -73,23 +74,24 @@ async def _serve(options: argparse.Namespace, running: Running, servers: list[De
         await asyncio.Event().wait()
 
 
-def _parser() -> argparse.ArgumentParser:
+def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python worker.py",
         description="Run a Temporal worker for agentmem. Settings are environment variables "
         "(AGENTMEM_*, TEMPORAL_*); docs/reference.md lists them.",
     )
-    parser.add_argument(
-        "--dev",
-        action="store_true",
-        help="start the embedded Temporal server too; without AGENTMEM_MODEL answers then come "
-        "from the offline model",
+    dev = (
+        "start the embedded Temporal server too; without AGENTMEM_MODEL answers then come from "
+        "the offline model"
     )
-    port = "the embedded server's port (default: 7233)"
-    parser.add_argument("--port", type=int, default=7233, help=port)
-    ui_port = "its web UI's port (default: 1000 above --port)"
-    parser.add_argument("--ui-port", type=int, default=0, help=ui_port)
-    return parser
+    parser.add_argument("--dev", action="store_true", help=dev)
+    parser.add_argument("--port", type=int, help="with --dev: the server's port (default: 7233)")
+    ui_port = "with --dev: the port of its web UI (default: 1000 above the server's)"
+    parser.add_argument("--ui-port", type=int, help=ui_port)
+    options = parser.parse_args()
+    if (options.port or options.ui_port) and not options.dev:
+        parser.error("--port and --ui-port go with --dev; TEMPORAL_ADDRESS names another server")
+    return options
 
 
 def say(line: str, *, error: bool = False) -> None:

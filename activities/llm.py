@@ -1,4 +1,4 @@
-"""Models of every vendor, through litellm."""
+"""Model calls: every vendor's models through litellm, and the activity `agentmem.model`."""
 
 import asyncio
 import importlib
@@ -6,14 +6,21 @@ import logging
 import os
 import threading
 import warnings
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from temporalio import activity
+
+from activities.heartbeat import heartbeating
+from activities.messages import MessageCache
+from agentmem.contracts import ModelCall, ModelReply
 from agentmem.errors import ModelCallError
 from agentmem.models.failures import model_call_error
 from agentmem.models.plain import plain
-from agentmem.models.replies import read_choice
+from agentmem.models.rendering import render_request
+from agentmem.models.replies import read_choice, read_reply
 from agentmem.models.vendors import litellm_name
 from agentmem.values import JSONObject
 
@@ -98,6 +105,43 @@ class Models:
         self.start_loading()
         assert self._loading is not None
         return await asyncio.wrap_future(self._loading)
+
+
+class ModelActivity:
+    """The activity `agentmem.model`."""
+
+    def __init__(
+        self,
+        models: Models,
+        cache: MessageCache,
+        schemas: Callable[[Sequence[str]], list[JSONObject]],
+    ) -> None:
+        """Serve model calls.
+
+        Args:
+            models: Asks them.
+            cache: The worker's messages.
+            schemas: Gives the schemas of tools by name, in OpenAI's form.
+        """
+        self._models = models
+        self._cache = cache
+        self._schemas = schemas
+
+    @activity.defn(name="agentmem.model")
+    async def model(self, call: ModelCall) -> ModelReply:
+        """Ask a model, and keep its reply for the next prompt.
+
+        Raises:
+            ModelCallError: The call failed; says whether a retry can help, and when.
+            AgentMemError: The workflow did not give its messages.
+        """
+        async with heartbeating():
+            messages = await self._cache.resolve_prompt(call.prompt)
+            request = render_request(call, messages, self._schemas(call.tools))
+            reply = await self._models.complete(request)
+            made = read_reply(reply, call, attempt=activity.info().attempt)
+        self._cache.remember(call.prompt.memory, made.message)
+        return made
 
 
 def _load(loading: Future[Any]) -> None:

@@ -147,7 +147,7 @@ def _bounded(message: Message) -> Message:
         problem = "the arguments of all calls together are too large; send fewer at a time"
         calls = [c.replace(arguments={}, fields={}, problem=problem) for c in message.calls]
         message = message.replace(calls=calls)
-    room = REPLY_BYTES - _size(message.replace(content=""))
+    room = REPLY_BYTES - _size(message.replace(content="-"))
     return message.replace(content=clip(message.text, room))
 
 

@@ -17,6 +17,7 @@ from agentmem.dreaming.replies import Asker
 from agentmem.dreaming.report import commit_dream
 from agentmem.dreaming.tools import PhaseName
 from agentmem.memory.providers.registry import Providers
+from agentmem.values import JSONObject
 
 SEARCH_ATTRIBUTES = ("AgentMemAgent", "AgentMemScope", "AgentMemOutcome")
 
@@ -95,7 +96,16 @@ class DreamActivities:
         counters: dict[str, int] = {}
         async with heartbeating(counters):
             provider = await self._providers.get(phase.store.provider)
-            return await run_phase(name, phase, provider, self._ask, counters.update)
+            return await run_phase(name, phase, provider, self._marked, counters.update)
+
+    async def _marked(self, request: JSONObject) -> JSONObject:
+        # Claude caches up to a mark, set behind what all requests of a dream share; the other
+        # vendors cache a beginning by themselves.
+        if "claude" not in request["model"]:
+            return await self._ask(request)
+        system, facts, *rest = request["messages"]
+        marked = {**facts, "cache_control": {"type": "ephemeral"}}
+        return await self._ask({**request, "messages": [system, marked, *rest]})
 
 
 async def _registered() -> list[str]:

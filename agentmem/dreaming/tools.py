@@ -55,29 +55,30 @@ def _tool(name: str, description: str, parameters: JSONObject) -> JSONObject:
     return {"type": "function", "function": function}
 
 
-_KEY = _text("A fact's key.")
-_KEYS = {"type": "array", "items": {"type": "string"}}
-_EVIDENCE = _list(
-    {"type": "string"}, "Ids of the messages that say it, like a12. At most 8.", most=8
-)
+# A description stands once, in the submit tools; here names say enough, and bytes are paid for in
+# every request.
+_PLAIN: JSONObject = {"type": "string"}
+_NAMES: JSONObject = {"type": "array", "items": _PLAIN}
+_EVIDENCE = _list(_PLAIN, "Ids of the messages that say it, like a12. At most 8.", most=8)
 _HAPPENED = _text("When it happened: ISO day, month, year, or interval 2026-05-03/2026-05-09.")
 _WORDS = _text("The time words as they were said, like yesterday.")
 _IMPORTANCE: JSONObject = {"type": "integer", "description": "1 (trivia) to 5 (vital)."}
 _VALUE = _text("The fact in one sentence or a few words.")
-_REASON = _text(
-    "Why.",
-    "new",
-    "correction",
-    "decision",
-    "duplicate",
-    "condensed",
-    "superseded",
-    "expired",
-    "retracted",
-    "asked_to_forget",
-)
+_REASONS: JSONObject = _PLAIN | {
+    "enum": [
+        "new",
+        "correction",
+        "decision",
+        "duplicate",
+        "condensed",
+        "superseded",
+        "expired",
+        "retracted",
+        "asked_to_forget",
+    ]
+}
 _BY = _text("The key that stays and holds what this one said.")
-_SOURCES = _list({"type": "string"}, "Keys that the new value takes in; they go. Makes it a merge.")
+_SOURCES = _list(_PLAIN, "Keys that the new value takes in; they go. Makes it a merge.")
 
 _FINDING = _object(
     ["statement"],
@@ -95,7 +96,7 @@ _FINDING = _object(
     ),
     statement=_text("It, in one sentence of at most 300 characters, with absolute dates."),
     about=_text("Whom it concerns.", "user", "agent", "project", "other"),
-    keys=_list({"type": "string"}, "Stored keys that it touches. At most 5.", most=5),
+    keys=_list(_PLAIN, "Stored keys that it touches. At most 5.", most=5),
     evidence=_EVIDENCE,
     quote=_text("The words that say it, copied, at most 200 characters."),
     happened=_HAPPENED,
@@ -105,24 +106,23 @@ _FINDING = _object(
 _CHANGE = _object(
     ["op", "key"],
     op=_text("What to do.", "add", "update", "merge", "remove", "confirm"),
-    key=_text("The key to write or remove."),
+    key=_PLAIN,
     value=_VALUE,
     sources=_SOURCES,
     by=_BY,
-    reason=_REASON,
-    findings=_list({"type": "string"}, "Ids of the findings that it rests on, like f1."),
+    reason=_REASONS,
+    findings=_list(_PLAIN, "Ids of the findings that it rests on, like f1."),
     evidence=_EVIDENCE,
     happened=_HAPPENED,
     words=_WORDS,
     importance=_IMPORTANCE,
 )
-_WHY = _text("Why, in a few words.")
 
 TOOLS: list[JSONObject] = [
     _tool(
         "recall_memory",
         "Read facts in full.",
-        _object(["keys"], keys=_list({"type": "string"}, "Keys. At most 50.", most=50)),
+        _object(["keys"], keys=_list(_PLAIN, "At most 50.", most=50)),
     ),
     _tool(
         "list_memory_keys",
@@ -131,36 +131,38 @@ TOOLS: list[JSONObject] = [
     ),
     _tool(
         "store_memory",
-        "Add a fact, or change the fact of that key.",
+        "Add a fact, or change the fact of that key. Fields as in submit_changes.",
         _object(
             ["key", "value"],
-            key=_KEY,
-            value=_VALUE,
-            evidence=_EVIDENCE,
-            reason=_REASON,
-            sources=_SOURCES,
-            happened=_HAPPENED,
-            words=_WORDS,
-            importance=_IMPORTANCE,
+            key=_PLAIN,
+            value=_PLAIN,
+            evidence=_NAMES,
+            reason=_REASONS,
+            sources=_NAMES,
+            happened=_PLAIN,
+            words=_PLAIN,
+            importance={"type": "integer"},
         ),
     ),
     _tool(
         "forget_memory",
-        "Remove a fact.",
-        _object(["key"], key=_KEY, reason=_REASON, by=_BY, evidence=_EVIDENCE),
+        "Remove a fact. Fields as in submit_changes.",
+        _object(["key"], key=_PLAIN, reason=_REASONS, by=_PLAIN, evidence=_NAMES),
     ),
     _tool(
         "submit_orientation",
         "Hand in the phase orient. Empty lists are a good answer.",
         _object(
             [],
-            duplicates=_list(_KEYS, "Groups of keys that say the same."),
+            duplicates=_list(_NAMES, "Groups of keys that say the same."),
             contradictions=_list(
-                _object(["keys"], keys=_KEYS, why=_WHY), "Keys that cannot all be true."
+                _object(["keys"], keys=_NAMES, why=_PLAIN), "Keys that cannot all be true."
             ),
-            stale=_list(_object(["key"], key=_KEY, why=_WHY), "Keys that have passed their time."),
-            too_long=_list({"type": "string"}, "Keys whose values want condensing."),
-            topics=_list({"type": "string"}, "What the facts are about. At most 12.", most=12),
+            stale=_list(
+                _object(["key"], key=_PLAIN, why=_PLAIN), "Keys that have passed their time."
+            ),
+            too_long=_list(_PLAIN, "Keys whose values want condensing."),
+            topics=_list(_PLAIN, "What the facts are about. At most 12.", most=12),
         ),
     ),
     _tool(

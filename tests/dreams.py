@@ -1,0 +1,217 @@
+"""A scope to dream in, a scripted model for its phases, and a dream run without a server."""
+
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+
+from agentmem.contracts import (
+    Begun,
+    DreamInput,
+    DreamLimits,
+    DreamReport,
+    Phase,
+    PhaseResult,
+    Store,
+)
+from agentmem.dreaming.opening import Opening, open_dream
+from agentmem.dreaming.phases import run_phase
+from agentmem.dreaming.prompts import read_blocks
+from agentmem.dreaming.replies import Asker
+from agentmem.dreaming.report import commit_dream
+from agentmem.dreaming.tools import PHASES, SUBMIT, PhaseName
+from agentmem.facts import Evidence, Write
+from agentmem.memory.providers.protocol import TranscriptRow
+from agentmem.memory.providers.sql import SqlProvider
+from agentmem.memory.providers.sqlite import SqliteDatabase
+from agentmem.values import JSONObject, JSONValue
+
+STORE = Store(provider="in_memory:tests", agent="assistant", scope="user-1")
+NOON = datetime(2026, 3, 25, 12, tzinfo=UTC)
+
+Answer = JSONObject
+Line = Callable[[JSONObject], Awaitable[Answer]]
+
+
+def calls(*made: tuple[str, JSONObject]) -> Answer:
+    """A reply that makes these tool calls."""
+    tool_calls = [
+        {
+            "id": f"x{number}",
+            "type": "function",
+            "function": {"name": name, "arguments": json.dumps(arguments)},
+        }
+        for number, (name, arguments) in enumerate(made)
+    ]
+    return _answer({"role": "assistant", "content": None, "tool_calls": tool_calls}, "tool_calls")
+
+
+def says(text: str, finish: str = "stop") -> Answer:
+    """A reply of text alone."""
+    return _answer({"role": "assistant", "content": text}, finish)
+
+
+def orientation(**found: Any) -> Answer:
+    """A hand-in of orient."""
+    return calls(("submit_orientation", found))
+
+
+def findings(*found: JSONObject) -> Answer:
+    """A hand-in of gather signal."""
+    return calls(("submit_findings", {"findings": list(found)}))
+
+
+def changes(*made: JSONObject, summary: str = "") -> Answer:
+    """A hand-in of consolidate or prune."""
+    return calls(("submit_changes", {"changes": list(made), "summary": summary}))
+
+
+def _answer(message: JSONObject, finish: str) -> Answer:
+    usage = {"prompt": 1000, "completion": 100, "cached": 500, "cost": 0.01}
+    return {"message": message, "finish": finish, "usage": usage}
+
+
+def phase_of(request: JSONObject) -> PhaseName:
+    """Tell which phase a request belongs to."""
+    return cast("PhaseName", request["messages"][2]["content"].split()[1])
+
+
+def blocks_of(request: JSONObject) -> dict[str, list[JSONObject]]:
+    """Read the blocks of data of a request, the shared ones too."""
+    first = read_blocks(request["messages"][1]["content"])
+    return first | read_blocks(request["messages"][2]["content"])
+
+
+class Script:
+    """Answers each phase from a list; where it has none, the phase hands in nothing new.
+
+    Attributes:
+        requests: What it was asked, oldest first.
+    """
+
+    def __init__(self, **answers: Sequence[Answer] | Answer | Line) -> None:
+        self._answers: dict[str, list[Any]] = {
+            name: list(cast("list[Any]", found)) if isinstance(found, list) else [found]
+            for name, found in answers.items()
+        }
+        self.requests: list[JSONObject] = []
+
+    async def __call__(self, request: JSONObject) -> JSONObject:
+        """Answer a request."""
+        # As it would travel: a later change of the lists must not change what was asked.
+        self.requests.append(json.loads(json.dumps(request)))
+        phase = phase_of(request)
+        left = self._answers.get(phase)
+        if not left:
+            empty: JSONObject = {"findings": [], "changes": []}
+            return calls((SUBMIT[phase], empty))
+        answer: Answer | Line = left.pop(0)
+        return await answer(request) if callable(answer) else answer
+
+    def of(self, phase: PhaseName) -> list[JSONObject]:
+        """Return the requests of a phase."""
+        return [request for request in self.requests if phase_of(request) == phase]
+
+
+@dataclass
+class Scene:
+    """A scope with facts and a conversation, on a real SQLite database in memory.
+
+    Attributes:
+        provider: The store.
+        results: What the phases of the last dream reported.
+    """
+
+    provider: SqlProvider
+    results: dict[str, PhaseResult] = field(default_factory=dict[str, PhaseResult])
+    _said: int = 0
+    _dreams: int = 0
+
+    @classmethod
+    async def make(cls) -> "Scene":
+        """Open an empty store."""
+        provider = SqlProvider(SqliteDatabase(None))
+        await provider.open()
+        return cls(provider)
+
+    async def knows(self, key: str, value: JSONValue, **fields: Any) -> None:
+        """Store a fact that was said long ago."""
+        long_ago = NOON - timedelta(days=90)
+        witness = Evidence(session="old", memory="wm0", message="m0", said_at=long_ago)
+        known: JSONObject = {"writer": "dream", "said_at": long_ago, "evidence": [witness]}
+        write = Write(key=key, value=value, **(known | fields))
+        await self.provider.write(STORE.agent, STORE.scope, [write])
+
+    async def said(
+        self,
+        text: str,
+        role: str = "user",
+        at: datetime = NOON - timedelta(hours=2),
+        session: str = "run-1",
+        **fields: Any,
+    ) -> None:
+        """Append a message to the transcript."""
+        self._said += 1
+        row = TranscriptRow(
+            session=session,
+            memory="wm0",
+            seq=self._said,
+            message=f"m{self._said}",
+            role=role,
+            text=text,
+            at=at + timedelta(seconds=self._said),
+            **fields,
+        )
+        await self.provider.append(STORE.agent, STORE.scope, [row])
+
+    async def facts(self) -> dict[str, JSONValue]:
+        """Return all facts."""
+        return await self.provider.recall(STORE.agent, STORE.scope)
+
+    async def begin(
+        self, limits: DreamLimits | None = None, now: datetime = NOON, dream: str = ""
+    ) -> Begun:
+        """Open a dream."""
+        self._dreams += 1
+        request = DreamInput(agent=STORE.agent, scope=STORE.scope, limits=limits or DreamLimits())
+        opening = Opening(
+            dream=dream or f"dream-{self._dreams}",
+            store=STORE,
+            model="scripted",
+            zone="UTC",
+            now=now,
+        )
+        return await open_dream(self.provider, request, opening)
+
+    async def phase(
+        self, name: PhaseName, begun: Begun, script: Asker, limits: DreamLimits | None = None
+    ) -> PhaseResult:
+        """Run one phase."""
+        limits = limits or DreamLimits()
+        phase = Phase(
+            dream=begun.dream,
+            store=STORE,
+            model=begun.model,
+            limit=getattr(limits, name),
+            keys=limits.keys,
+        )
+        self.results[name] = await run_phase(name, phase, self.provider, script)
+        return self.results[name]
+
+    async def dream(
+        self, script: Asker, limits: DreamLimits | None = None, now: datetime = NOON
+    ) -> DreamReport:
+        """Dream: open, four phases, commit."""
+        begun = await self.begin(limits, now)
+        if begun.status != "ready":
+            return DreamReport(status=begun.status, reason=begun.reason)
+        for name in PHASES:
+            await self.phase(name, begun, script, limits)
+        return await self.commit(begun, limits)
+
+    async def commit(self, begun: Begun, limits: DreamLimits | None = None) -> DreamReport:
+        """Commit a dream."""
+        keys = (limits or DreamLimits()).keys
+        phase = Phase(dream=begun.dream, store=STORE, model=begun.model, limit=1, keys=keys)
+        return await commit_dream(self.provider, phase)

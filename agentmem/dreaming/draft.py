@@ -101,7 +101,7 @@ class Draft:
         decided = judge(change, self.view())
         if again and decided.code == "already_changed":
             decided = self._instead(change)
-        if decided.code == "already_changed" and (twin := self._twin(decided)):
+        if twin := self._twin(decided):
             return twin
         if not stands(decided) or decided.op == "confirm":  # said twice, it is reported once
             self._drop(lambda old: old.status == decided.status and _alike(old, decided))
@@ -202,15 +202,23 @@ class Draft:
         self.changes = [change for change in self.changes if not which(change)]
 
     def _twin(self, change: Change) -> Change | None:
-        return next((old for old in self._standing() if _alike(old, change)), None)
+        """Return the change that stands and does the same already, if there is one."""
+        if change.code == "already_changed":
+            return next((old for old in self._standing() if _alike(old, change)), None)
+        if change.code == "echo":
+            return next((old for old in self._standing() if change.key in touched(old)), None)
+        return None
 
     def _keep(self, finding: Finding) -> Finding:
+        known = next((old for old in self.findings.values() if same(old, finding)), None)
+        if known:
+            cited = dict.fromkeys([*known.evidence, *finding.evidence])
+            finding = finding.replace(evidence=list(cited))
         checked = check_finding(
             finding, self.rows, zone=self.zone, rarity=self.rarity, limits=self.limits
         )
         if not checked.evidence:
             return checked
-        known = next((old for old in self.findings.values() if same(old, checked)), None)
         if known is None and len(self.findings) >= self.limits.findings:
             return checked.replace(evidence=[], flags=[*checked.flags, "too_many"])
         kept = checked.replace(id=known.id if known else f"f{len(self.findings) + 1}")

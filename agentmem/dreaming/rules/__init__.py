@@ -30,8 +30,8 @@ Rule = Callable[[Change, View], Change]
 
 RULES: tuple[Rule, ...] = (
     evidence.completed,
-    proposal.storable,  # 2, and what no store holds
     proposal.named,  # 2: near-equal keys
+    proposal.storable,  # 2, and what no store holds
     proposal.known,  # 3
     proposal.echo,  # 18
     proposal.once,  # 4

@@ -23,13 +23,13 @@ def storable(change: Change, view: View) -> Change:
 
     And a value that every store holds.
     """
-    key = unicodedata.normalize("NFC", change.key).strip()
+    key = change.key
     if key not in view.facts and (problem := _key_problem(key, view.limits.key_bytes)):
         return reject(change, "bad_key", problem)
     if key.startswith(RESERVED):
         return reject(change, "reserved_key", f"{key!r} is not a dream's to write")
     if change.op not in _WRITING:
-        return change.replace(key=key, value=None)
+        return change.replace(value=None)
     if change.value is None:
         return reject(change, "missing_value", f"{change.op} of {key!r} has no value", fixable=True)
     try:
@@ -37,7 +37,7 @@ def storable(change: Change, view: View) -> Change:
         checked_value(change.value, key)
     except InvalidFact as error:
         return reject(change, "bad_value", str(error))
-    return change.replace(key=key)
+    return change
 
 
 def named(change: Change, view: View) -> Change:
@@ -46,9 +46,10 @@ def named(change: Change, view: View) -> Change:
         sources=list(dict.fromkeys(_stored(key, view) for key in change.sources)),
         by=_stored(change.by, view) if change.by else "",
     )
-    key = _stored(change.key, view)
-    if key == change.key:
-        return change
+    plain = unicodedata.normalize("NFC", change.key).strip()
+    key = _stored(plain, view)
+    if key == plain:
+        return change.replace(key=key)
     return flag(change.replace(key=key), "key_folded", f"{change.key!r} taken for {key!r}")
 
 

@@ -274,7 +274,7 @@ def test_litellm_is_loaded_by_its_factory_alone() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)  # litellm alone takes 15 s to import, more on a busy machine
 def test_litellm_reaches_it_as_a_provider() -> None:
     """Through litellm the same reply arrives, with tool calls and usage."""
     code = """

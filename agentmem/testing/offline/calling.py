@@ -105,7 +105,7 @@ def _values(name: str, spec: JSONObject, sentence: str) -> list[Any]:
 def _texts(name: str, sentence: str) -> list[str]:
     if _TIMES.fullmatch(name):
         times = [*relative(sentence, _SOME_DAY), *absolute(sentence, _SOME_DAY)]
-        return [time.words for time in times][:1]
+        return [time.words.rstrip(".") for time in times][:1]
     for end, pattern in _ENDS.items():
         if pattern.match(name):
             both = re.search(

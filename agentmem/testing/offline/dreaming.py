@@ -8,8 +8,8 @@ from datetime import datetime
 from itertools import combinations
 
 from agentmem.dreaming.prompts import read_blocks
-from agentmem.dreaming.text import content, fold, names
-from agentmem.testing.offline.matching import alike, placed
+from agentmem.dreaming.text import content, fold, names, tokens
+from agentmem.testing.offline.matching import alike, placed, shared
 from agentmem.testing.offline.reading import Said, said
 from agentmem.values import JSONObject
 
@@ -49,7 +49,8 @@ def _orient(facts: Facts, hints: Lines) -> JSONObject:
     for key, other in combinations(facts, 2):
         ours, theirs = (set(content(str(facts[name]["v"]))) for name in (key, other))
         near = alike(key, other)
-        if (near and (ours <= theirs or theirs <= ours)) or (ours == theirs and len(ours) > 2):
+        held = shared(min(ours, theirs, key=len), max(theirs, ours, key=len))
+        if (near and held == min(len(ours), len(theirs))) or (ours == theirs and len(ours) > 2):
             _group(duplicates, key, other)
         elif near:
             contradictions.append({"keys": [key, other], "why": "one subject, two values"})
@@ -185,16 +186,31 @@ def _merged(group: list[str], facts: Facts, changes: Facts) -> Facts:
     if any(changes.get(key, {}).get("op") != "confirm" for key in group if key in changes):
         return _settled(group, facts, changes)
     free = [key for key in group if not facts[key].get("pin")]
-    values = {key: str(facts[key]["v"]) for key in free}
-    stays = max(free, key=lambda key: (len(set(content(values[key]))), key in changes), default="")
-    extra = [v for v in values.values() if not set(content(v)) <= set(content(values[stays]))]
     if len(free) < 2:
         return {}
-    merge = {"op": "merge", "key": stays, "value": "; ".join([values[stays], *extra])}
+    stays = max(free, key=lambda key: (len(content(str(facts[key]["v"]))), key in changes))
     sources = [key for key in free if key != stays]
     for key in sources:
         changes.pop(key, None)
-    return {stays: {**merge, "sources": sources, "reason": "duplicate"}}
+    value = _holding(stays, sources, facts)
+    return {
+        stays: {
+            "op": "merge",
+            "key": stays,
+            "value": value,
+            "sources": sources,
+            "reason": "duplicate",
+        }
+    }
+
+
+def _holding(stays: str, sources: list[str], facts: Facts) -> str:
+    """Return the value that stays, with the words of the others that it lacks behind it."""
+    value = str(facts[stays]["v"])
+    held = set(content(f"{stays.replace('_', ' ')} {value}"))
+    others = " ".join(f"{key.replace('_', ' ')} {facts[key]['v']}" for key in sources)
+    lacking = {fold(word): word for word in tokens(others) if set(content(word)) - held}
+    return f"{value} ({' '.join(lacking.values())})" if lacking else value
 
 
 def _settled(group: list[str], facts: Facts, changes: Facts) -> Facts:

@@ -71,4 +71,5 @@ def placed(told: Said, known: Mapping[str, str], last: str, caught: str) -> tupl
         return key, told.value
     gone, value = told.old or caught, known[key]
     changed = re.sub(re.escape(gone), lambda _: told.caught, value, flags=re.IGNORECASE)
+    changed = re.sub(r"\b(\w+)( \1\b)+", r"\1", changed)  # 35 pounds, 36 pounds pounds
     return ("", "") if changed == value else (key, changed)

@@ -21,7 +21,7 @@ from agentmem.dreaming.words import CLOSED_CLASS
 STATEMENTS = r"""
 retraction  -               -                   forget (?:about |what i said about )?(?:my|the) (.+)
 retraction  -               No longer {0}       i no longer (.+)
-retraction  -               No longer {0}       i (?:do not|am not) (.+) any ?more
+retraction  -               No longer {0}       i (?:do not|am not) (.+) any ?more.*
 retraction  -               {clause}            ich (.+?) nicht mehr.*
 retraction  -               {0} is cancelled    (?:my|our|the) (.+?) (?:is|was|got) cancell?ed.*
 correction  -               {1}                 (?:.*\b(?:is|meant|said|am) )?not (.+?),? but (.+)
@@ -48,7 +48,7 @@ profile     work_employer   {clause}            (?:yo )?(?:ahora )?trabajo en (.
 profile     work_employer   {clause}            我(?:现在)?在(.+)工作
 profile     work_employer   {clause}            أعمل (?:الآن )?في (.+)
 profile     allergy_{0}     Is allergic to {0}  i am allergic to (.+)
-profile     diet            Is {0}              i am (?:an? )?(vegan|vegetarian)
+profile     diet            Is {0}              i am (?:an? )?((?:vegan|vegetarian)\b.*)
 profile     languages       Speaks {0}          i (?:can )?speak (.+)
 preference  preference_{1}  {0}s {1}            i (?:really )?(like|love|prefer|hate|dislike) (.+)
 preference  preference_{0}  Does not like {0}   i do not like (.+)
@@ -63,13 +63,14 @@ profile     {0}_name        {0} is called {1}   my (.+?)(?: is (?:call|nam)ed|'s
 profile     {0}_name        {0} is called {1}   i have an? (\w+) (?:called|named) (.+)
 profile     {1}             {1} is {0}          (.+) is my (favou?rite .+)
 profile     {0}             {0} is {1}          (?:my|our) (.+?) (?:is|are|changed to) (.+)
-profile     {0}             {0} is {1}          the (deadline|budget|code ?name) .*?\bis (.+)
+profile     {0}             {0} is {1}          the ((?:deadline|budget|code ?name)\b.*?) is (.+)
 profile     {0}             {0} ist {1}         meine? (.+?) (?:ist|heißt) (.+)
 profile     {0}             {0} es {1}          mi (.+?) (?:es|se llama) (.+)
 profile     {0}             {0}是{1}             我的(.+?)[是叫](.+)
 event       {0}             {0} is              (?:my|our|the) (.+?) (?:is|are|was|will be)
 event       event_{0}       {0}                 (?:i|we) (?:am |are |will |have )?(.+)
 event       event_{0}       {0}                 (?:my|our) (.+)
+event       event_{0}       {0} {1}             the (.+?) ((?:starts|ends|comes|leaves|opens).*)
 event       event_{0}       {clause}            (?:ich|wir|yo|我们?) ?(.+)
 """
 """Kind, key, value and clause of what is understood, tried in this order.
@@ -86,14 +87,14 @@ def regex(pattern: str) -> re.Pattern[str]:
     return re.compile(re.sub(r"\n *", "", pattern), re.IGNORECASE)
 
 
-# What states nothing: questions, ifs, jokes, quoted lines, secrets.
+# What states nothing: questions, ifs, jokes, quotes, secrets.
 _UNTOLD = regex(r"""
-    [?？؟]\W*$|^\s*>|如果|密码|\b(?:if|unless|would|could|might|maybe|perhaps|imagine|suppose|pretend
-    |wish|kidding|joking|lol|haha|wenn|falls|würde|vielleicht|si|ojalá|password|passwort|secret)\b
+    [?？؟]\W*$|^\s*>|["“«][^"”»]*\b(?:i|i'm|my|we)\b|如果|密码|\b(?:if|unless|would|could|might
+    |maybe|perhaps|imagine|suppose|pretend|wish|kidding|joking|lol|haha|wenn|falls|würde|vielleicht|si|ojalá|password|passwort|secret)\b
 """)
 _CLAUSES = regex(r"""
-    [;；]\s*|(?:,? (?:and|but|so|und|aber|y|pero) |, )(?=(?:i|i'm|i've|we|my|our|ich|meine?|mi|vivo
-    |me|trabajo) )|[,，](?=我)|[,،]? و?(?=(?:أعيش|أسكن|أحب|أعمل|اسمي)\b)
+    [;；]\s*|(?:,? (?:and|but|so|und|aber|y|pero) |[,:] )(?=(?:i|i'm|i've|we|my|our|ich|meine?|mi|me
+    |vivo|trabajo) )|[,，](?=我)|[,،]? و?(?=(?:أعيش|أسكن|أحب|أعمل|اسمي)\b)
 """)
 # What may stand before a statement.
 _LEAD = regex(r"""
@@ -104,17 +105,18 @@ _LEAD = regex(r"""
 # Where what was caught ends, and what is no part of its end.
 _END = regex(r"""
     (?:,? (?:because|since|so that|although|though|while|which)\b| and (?:i|it|he|she|work|live|have
-    |like|love|am|my)\b|[,，] ?(?![A-Z\d])| [–—-] |\().*
+    |like|love|am|my)\b| y (?:vive|trabaja)\b|[,，] ?(?![A-Z\d])| [–—-] |\().*
 """)
 _TAIL = regex(r"""
     (?:[\s.!,:。！，،"'”]|\b(?:now|these days|please|too|as well|by the way|again|instead|jetzt
     |ahora|on|in|at|by|from|until|for|am|im|el))+$
 """)
+_GAP = re.compile(r"(?<=[\u3040-\u9fff]) (?=[\u3040-\u9fff])")
 _CORRECTS = regex(r"\b(?:actually|correction|sorry|meant|wait|eigentlich|en realidad)\b|其实")
 # What is not worth keeping when it begins so: what is said of something, and what it is said of.
 _VAGUE = regex(r"""
     (?:not|so|very|too|really|quite|just|getting|going|doing|being|having|good|bad|fine|ready|great
-    |nice|here|back|that|it|this|what|how|why|to)\b
+    |a bit|a little|nice|here|back|that|it|this|what|how|why|to)\b
 """)
 _HOLLOW = regex(r"""
     (?:points?|guess|questions?|problem|bad|fault|turn|god|idea|have an?|think|want|need|wonder
@@ -168,15 +170,17 @@ def _read(clause: str, quote: str, day: date | None) -> Said | None:
     plain = _bare(_LEAD.sub("", plain))
     time = _time(plain, day)
     if time.words:
-        plain = _bare(" ".join(plain.replace(time.words, " ").split()))
+        plain = _bare(_GAP.sub("", " ".join(plain.replace(time.words, " ").split())))
     for kind, key, value, pattern in _ROWS:
         match = re.fullmatch(pattern, plain, re.IGNORECASE)
         if not match or (kind == "event" and time.iso in ("", str(day))):
             continue
         caught = [_bare(_END.sub("", part)) for part in match.groups()]
+        if kind == "event" and key != "{0}" and plain.isascii() and len(tokens(plain)) < 3:
+            continue  # "I moved": says too little by itself
         if not all(caught) or _HOLLOW.match(caught[0]) or _VAGUE.match(caught[-1]):
             continue
-        told = value.format(*caught, clause=plain) + _on(time.iso, key, value)
+        told = value.format(*caught, clause=_bare(_END.sub("", plain))) + _on(time.iso, key, value)
         return Said(
             kind="correction" if key != "-" and _CORRECTS.search(clause) else kind,
             quote=quote,

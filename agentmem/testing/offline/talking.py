@@ -41,7 +41,7 @@ _REMEMBER = _regex(r"(?:please )?(?:remember|note|keep in mind|do(?:n't| not) fo
 _FORGET = _regex(r"(?:please |can you |could you )?forget (?:about )?(?:my |the )?(.+)")
 _EVERYTHING = _regex(r".*\b(?:about me|everything)\b")
 _GETTING = _regex(r"(?:get|fetch|find|search|look ?up) ")
-_ASKING = set(content("remember know tell told said remind say again"))
+_ASKING = set(content("what's who's where's when's remember know tell told said remind say again"))
 
 
 class Turn(NamedTuple):

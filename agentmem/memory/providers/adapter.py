@@ -45,7 +45,7 @@ class PlainProvider(OwnRecords):
 
     async def memorize(self, agent: str, scope: str, key: str, value: JSONValue) -> None:
         """Store a value under a key, in place of what was there."""
-        await self.write(agent, scope, [Write(key=key, value=value)])
+        await self.write(agent, scope, [Write.model_construct(key=key, value=value)])
 
     async def recall(self, agent: str, scope: str, key: str | None = None) -> Any:
         """Return a key's value, None if it is missing; without a key, all as a dict by key."""

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
-from typing import Any
+from typing import Any, cast
 from weakref import WeakKeyDictionary
 
 import asyncpg
@@ -100,10 +100,8 @@ class _Pool:
 
 
 def _engine(address: PostgresAddress) -> AsyncEngine:
-    connector: Any = asyncpg.connect  # untyped
-
     async def connect(**_options: Any) -> Any:
-        return await connector(address.dsn, **address.options)
+        return await cast(Any, asyncpg).connect(address.dsn, **address.options)
 
     statements: dict[str, Any] = {}
     if address.pooled:  # another server connection each time: no statement can be kept

@@ -101,8 +101,9 @@ class Providers:
             return made
         if isinstance(made, MemoryProvider):
             return PlainProvider(made, await self.get(DEFAULT), name)
+        lacking = ", ".join(missing_methods(made))
         raise ConfigurationError(
-            f"provider {name!r} is a {type(made).__name__} without {', '.join(missing_methods(made))}; "
+            f"provider {name!r} is a {type(made).__name__} without {lacking}; "
             "agentmem.MemoryProvider says what a store needs"
         )
 

@@ -53,7 +53,8 @@ class SqlProvider:
 
     async def memorize(self, agent: str, scope: str, key: str, value: JSONValue) -> None:
         """Store a value under a key, in place of what was there."""
-        await self.write(agent, scope, [Write(key=key, value=value)])
+        # Checked by `write`, whose errors say what a store can hold; pydantic's would not.
+        await self.write(agent, scope, [Write.model_construct(key=key, value=value)])
 
     async def recall(self, agent: str, scope: str, key: str | None = None) -> Any:
         """Return a key's value, None if it is missing; without a key, all as a dict by key."""
@@ -67,7 +68,7 @@ class SqlProvider:
         if key is None:
             await self._write(sql_writes.clear, fact_place(agent, scope))
         else:
-            await self.write(agent, scope, [Write(op="remove", key=key)])
+            await self.write(agent, scope, [Write.model_construct(op="remove", key=key)])
 
     async def keys(self, agent: str, scope: str) -> list[str]:
         """Return the scope's keys, sorted; empty for a scope that does not exist."""

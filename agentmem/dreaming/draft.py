@@ -138,6 +138,10 @@ class Draft:
         ]
         return list(self.changes)
 
+    def over_cap(self, cap: int) -> int:
+        """Return by how many facts the draft is over its cap: only protected ones may be left."""
+        return max(0, len(self._facts()) - cap)
+
     def steps(self) -> list[Step]:
         """Return what the store's commit takes: a step for each change that stands.
 

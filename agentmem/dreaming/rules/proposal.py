@@ -6,6 +6,7 @@ from difflib import get_close_matches
 
 from agentmem.dreaming.changes import Change
 from agentmem.dreaming.effects import touched
+from agentmem.dreaming.rules.survivor import speaks_alone
 from agentmem.dreaming.rules.view import View, flag, hold, reject
 from agentmem.dreaming.secret_shapes import secret_shape
 from agentmem.dreaming.text import content, fold, fold_key, text_of
@@ -89,7 +90,7 @@ def echo(change: Change, view: View) -> Change:
         return change
     folded = fold(text_of(change.value))
     keys = [key for key, fact in view.facts.items() if fold(text_of(fact.value)) == folded]
-    if len(content(folded)) < view.limits.telling_words:
+    if not speaks_alone(change.value, view.limits):
         keys = [key for key in keys if _same_topic(key, change.key)]
     if not keys:
         return change

@@ -7,6 +7,7 @@ from agentmem.dreaming.named_dates import without_dates
 from agentmem.dreaming.text import content, fold, names, negated, numbers, stems, text_of, urls
 from agentmem.dreaming.thresholds import THRESHOLDS, Thresholds
 from agentmem.facts import Fact
+from agentmem.values import JSONValue
 
 
 def told(fact: Fact) -> str:
@@ -25,14 +26,20 @@ def lost(gone: Fact, *staying: Fact, limits: Thresholds = THRESHOLDS) -> str:
     old, new = text_of(gone.value), ". ".join(map(told, staying))
     if marks := lost_marks(old, new):
         return marks
-    words, mine = set(stems(new)), set(content(old))
+    old, words = without_dates(old), set(stems(new))
     if missing := names(old) - words - names(new):
         return f"the name {min(missing)!r}"
-    if (turned := (negated(old) ^ negated(new)) & mine) and not words.isdisjoint(turned):
+    mine = _words(old)
+    if turned := (negated(old) ^ negated(new)) & set(mine) & words:
         return f"whether it is so of {min(turned)!r}"
-    if len(mine & words) < limits.survivor_words * len(mine):
-        return f"the words {', '.join(sorted(mine - words)[:5])}"
-    return _lost_key(gone, staying, words, limits) or _swapped(content(old), content(new), words)
+    if len(words & set(mine)) < limits.survivor_words * len(set(mine)):
+        return f"the words {', '.join(sorted(set(mine) - words)[:5])}"
+    return _lost_key(gone, staying, limits) or _swapped(mine, _words(new), words)
+
+
+def speaks_alone(value: JSONValue, limits: Thresholds = THRESHOLDS) -> bool:
+    """Whether a value says something without its key: "lives in Bergen" does, "yes" does not."""
+    return len(stems(text_of(value))) >= limits.telling_words
 
 
 def lost_marks(old: str, new: str) -> str:
@@ -46,14 +53,22 @@ def lost_marks(old: str, new: str) -> str:
     return ""
 
 
-def _lost_key(gone: Fact, staying: tuple[Fact, ...], words: set[str], limits: Thresholds) -> str:
-    value = text_of(gone.value)
-    telling, key = set(content(value)), set(content(told(gone))) - set(content(value))
-    if not telling and not any(fold(value) in fold(text_of(fact.value)) for fact in staying):
+def _words(text: str) -> list[str]:
+    """Return content words; figures are compared as numbers."""
+    return [word for word in content(text) if not word.isdigit()]
+
+
+def _lost_key(gone: Fact, staying: tuple[Fact, ...], limits: Thresholds) -> str:
+    value = fold(text_of(gone.value))
+    if not content(value) and not any(value in fold(text_of(fact.value)) for fact in staying):
         return f"the value {value!r}"
-    if len(telling) >= limits.telling_words or not key:
+    key, words = (
+        set(content(told(gone.replace(value="")))),
+        set(stems(" ".join(map(told, staying)))),
+    )
+    if speaks_alone(gone.value, limits) or not key:
         return ""
-    enough = not key.isdisjoint(words) if telling else key <= words
+    enough = not key.isdisjoint(words) if content(value) else key <= words
     return "" if enough else f"what {gone.key!r} is about"
 
 

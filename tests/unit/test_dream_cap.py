@@ -1,0 +1,163 @@
+"""The cap: at most so many facts, the least worth keeping going first."""
+
+from datetime import date, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentmem.dreaming.cap import protected, score
+from agentmem.facts import Evidence, Fact, Trust
+from tests.drafts import BEFORE, SAID, draft, fact, propose
+
+TODAY = date(2026, 3, 25)
+OPENED = SAID + timedelta(days=15)
+
+
+def many(number: int, **fields: object) -> list[Fact]:
+    """Facts that are alike but for their key and words."""
+    return [fact(f"k{n:03}", f"Anna owns boat number {n}", **fields) for n in range(number)]
+
+
+def test_the_score_counts_trust_importance_sessions_and_use() -> None:
+    """Trust 1 to 3, importance 1 to 5, one for a second session, one for a use in 30 days."""
+    sessions = [Evidence(session=name, memory="wm0", message="m1") for name in ("s1", "s2")]
+    assert score(fact("k", "v", trust=Trust.TOOL, importance=1), TODAY, {}) == 2
+    assert score(fact("k", "v"), TODAY, {}) == 6
+    assert score(fact("k", "v", evidence=sessions[:1] * 3), TODAY, {}) == 6
+    assert score(fact("k", "v", evidence=sessions), TODAY, {}) == 7
+    assert score(fact("k", "v"), TODAY, {"k": TODAY - timedelta(days=30)}) == 7
+    assert score(fact("k", "v"), TODAY, {"k": TODAY - timedelta(days=31)}) == 6
+
+
+def test_at_the_cap_nothing_goes_and_over_it_the_rest() -> None:
+    """100 facts stay 100, and 104 become 100."""
+    for number in (99, 100, 104):
+        on = draft(many(number))
+        on.finish(100)
+        assert len(on.keys()) == min(number, 100)
+
+
+def test_expired_facts_go_first_then_those_worth_least_then_the_oldest() -> None:
+    """Ties go by the last write, then by key."""
+    old = BEFORE - timedelta(days=1)
+    on = draft(
+        [
+            fact("best", "a", importance=5),
+            fact("expired", "b", importance=5, expires_at=BEFORE),
+            fact("least", "c", importance=1),
+            fact("old", "d", recorded_at=old),
+            fact("x", "e"),
+            fact("y", "f"),
+            *many(6, importance=4),
+        ]
+    )
+    on.finish(8)
+    assert [one.key for one in on.changes] == ["expired", "least", "old", "x"]
+    assert [one.reason for one in on.changes] == ["expired", "evicted", "evicted", "evicted"]
+    assert [write.op for step in on.steps() for write in step.writes] == ["remove"] * 4
+
+
+def test_protected_facts_stay_and_the_cap_gives_way() -> None:
+    """Pinned, written by people or programs, or younger than a day."""
+    young = OPENED - timedelta(hours=23)
+    assert protected(fact("k", "v", pinned=True), OPENED)
+    assert protected(fact("k", "v", writer="code"), OPENED)
+    assert protected(fact("k", "v", recorded_at=young), OPENED)
+    assert not protected(fact("k", "v", recorded_at=young - timedelta(hours=1)), OPENED)
+    assert not protected(fact("k", "v", writer="agent"), OPENED)
+    on = draft([*many(9, writer="code"), fact("z", "a dream wrote this")])
+    on.finish(5)
+    assert len(on.keys()) == 9
+
+
+def test_at_most_half_of_a_scope_goes_in_one_dream() -> None:
+    """A scope far over its cap gets there in steps, and finishing twice takes no second half."""
+    on = draft(many(30))
+    on.finish(10)
+    assert len(on.keys()) == 15
+    assert on.finish(10) == on.changes
+    assert len(on.keys()) == 15
+    assert on.over_cap(10) == 5
+
+
+def test_new_facts_are_not_protected() -> None:
+    """What this dream would add competes, and over the cap the least important is held."""
+    words = ["Anna sails boats", "Peter walks dogs", "Maria paints walls"]
+    on = draft(many(3, importance=4), words)
+    for number, (value, importance) in enumerate(zip(words, (5, 1, 2), strict=True), 1):
+        key = f"new{number}"
+        propose(on, "add", key, value, evidence=[f"a{number}"], importance=importance)
+    on.finish(4)
+    assert on.keys() == ["k000", "k001", "k002", "new1"]
+    assert [(one.key, one.status, one.code) for one in on.changes] == [
+        ("new1", "accepted", ""),
+        ("new2", "held", "over_cap"),
+        ("new3", "held", "over_cap"),
+    ]
+
+
+def test_a_survivor_is_not_evicted_behind_what_it_replaced() -> None:
+    """Else both would be gone."""
+    on = draft(
+        [
+            fact("city", "Lives in Bergen", importance=1),
+            fact("town", "Lives in Bergen, Norway", importance=1),
+            *many(4, importance=5),
+        ]
+    )
+    propose(on, "remove", "city", by="town", reason="duplicate")
+    on.finish(4)
+    assert "town" in on.keys()  # noqa: SIM118 - a draft is no dict
+    assert len(on.keys()) == 4
+
+
+def test_what_changed_in_this_dream_is_not_evicted_by_it() -> None:
+    """A correction of an unimportant fact is not thrown away with it."""
+    on = draft([fact("city", "Lives in Oslo", importance=1), *many(3)], ["I live in Bergen now"])
+    propose(on, "update", "city", "Lives in Bergen", evidence=["a1"], reason="correction")
+    on.finish(3)
+    assert on.recall(["city"])[0].value == "Lives in Bergen"
+    assert len(on.keys()) == 3
+
+
+def test_the_model_s_own_choice_for_the_cap_goes_before_code_s() -> None:
+    """Nominated keys may go without a survivor, within the same half of the scope."""
+    facts = many(8)
+    on = draft(facts, nominated=dict.fromkeys([one.key for one in facts], "over_cap"))
+    done = [propose(on, "remove", one.key).status for one in facts[2:]]
+    assert done == ["accepted"] * 4 + ["held"] * 2
+    on.finish(4)
+    assert on.keys() == ["k000", "k001", "k006", "k007"]
+
+
+def test_recent_use_keeps_a_fact() -> None:
+    """Of two equal facts the one that was used stays."""
+    on = draft(many(4))
+    on.finish(3, used={"k000": TODAY})
+    assert on.keys() == ["k000", "k002", "k003"]
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 5), st.booleans(), st.sampled_from(list(Trust))), max_size=20
+    ),
+    st.integers(0, 12),
+)
+def test_the_cap_never_takes_what_is_protected_nor_more_than_it_must(
+    made: list[tuple[int, bool, Trust]], cap: int
+) -> None:
+    """Any scope: protected facts stay, at most half goes, and none goes without need."""
+    facts = [
+        fact(f"k{n}", f"Anna owns boat {n}", importance=importance, pinned=pinned, trust=trust)
+        for n, (importance, pinned, trust) in enumerate(made)
+    ]
+    on = draft(facts)
+    on.finish(cap)
+    kept = set(on.keys())
+    assert {one.key for one in facts if one.pinned} <= kept
+    assert len(kept) >= min(len(facts), cap)
+    assert len(facts) - len(kept) <= len(facts) // 2
+    worst = max((score(one, TODAY, {}) for one in facts if one.key not in kept), default=0)
+    assert all(
+        score(one, TODAY, {}) >= worst for one in facts if one.key in kept and not one.pinned
+    )

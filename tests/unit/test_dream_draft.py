@@ -1,0 +1,196 @@
+"""A draft: what phases read of it, how it is kept, and what its commit takes."""
+
+import json
+from datetime import timedelta
+
+from agentmem.dreaming.changes import Change, Finding
+from agentmem.dreaming.draft import Draft
+from agentmem.dreaming.rules import Tombstone
+from agentmem.facts import Evidence, Fact, Read, Trust
+from tests.drafts import BEFORE, SAID, draft, fact, propose, row
+
+
+def full() -> Draft:
+    """A draft with findings and changes of each status."""
+    on = draft(
+        [fact("city", "Oslo"), fact("drink", "likes coffee"), fact("pet", {"kind": "cat"})],
+        ["I moved to Bergen yesterday", "I like green tea", "please forget my pet"],
+        zone="Europe/Oslo",
+        tombstones=[Tombstone(key="phone", value="555 0100", at=BEFORE)],
+        nominated={"drink": "near_duplicate"},
+    )
+    on.find([Finding(statement="Moved to Bergen", evidence=["a1"], kind="event")])
+    propose(on, "update", "city", "Bergen", findings=["f1"], reason="correction")
+    propose(on, "remove", "drink")
+    propose(on, "update", "nowhere", "x")
+    propose(on, "add", "tea", "Likes green tea", evidence=["a2", "a99"])
+    propose(on, "remove", "pet", reason="asked_to_forget", evidence=["a3"])
+    return on
+
+
+def test_accepted_changes_show_in_later_reads_and_held_ones_do_not() -> None:
+    """The four memory tools work on the draft."""
+    on = full()
+    assert on.counts() == {"accepted": 2, "held": 1, "rejected": 1, "flagged": 1}
+    assert on.keys() == ["city", "drink", "tea"]
+    assert [(one.key, one.value, one.version) for one in on.recall(["tea", "pet", "city"])] == [
+        ("tea", "Likes green tea", 0),
+        ("city", "Bergen", 3),
+    ]
+    assert [one.key for one in on.facts()] == on.keys()
+
+
+def test_a_draft_outlives_its_process() -> None:
+    """Written as JSON and read again over the same facts and messages, it is the same."""
+    on = full()
+    data = json.loads(json.dumps(on.dump()))
+    again = Draft.load(data, on.before.values(), on.rows)
+    assert again.dump() == on.dump()
+    assert again.facts() == on.facts()
+    assert again.finish(100) == on.finish(100)
+    assert again.steps() == on.steps()
+    assert (again.zone, again.opened_at, again.nominated) == (
+        on.zone,
+        on.opened_at,
+        on.nominated,
+    )
+    assert propose(again, "add", "walk", "moved to Bergen").id == "c6"
+
+
+def test_the_same_proposals_make_the_same_draft() -> None:
+    """Nothing depends on a clock, chance or the order of dictionaries."""
+    assert full().dump() == full().dump()
+    backwards = draft(reversed([fact("a", "Anna sails"), fact("b", "Peter walks")]))
+    assert backwards.keys() == ["a", "b"]
+
+
+def test_each_change_is_a_step_with_what_it_read_and_writes() -> None:
+    """Held and rejected changes make none."""
+    on = full()
+    on.finish(100)
+    steps = {step.id: step for step in on.steps()}
+    assert list(steps) == ["c1", "c4", "c5"]
+    assert steps["c1"].reads == [Read(key="city", version=3)]
+    write = steps["c1"].writes[0]
+    assert (write.op, write.key, write.value, write.reason, write.writer) == (
+        "set",
+        "city",
+        "Bergen",
+        "correction",
+        "dream",
+    )
+    assert (write.trust, write.kind, write.valid_from, write.said_at) == (
+        Trust.USER,
+        "event",
+        "2026-03-09",
+        SAID,
+    )
+    assert [one.message for one in write.evidence] == ["m1"]
+    assert steps["c4"].reads == [Read(key="tea", version=0)]
+    gone = steps["c5"].writes[0]
+    assert (gone.op, gone.key, gone.reason, gone.value) == (
+        "remove",
+        "pet",
+        "asked_to_forget",
+        None,
+    )
+
+
+def test_rewording_keeps_what_was_known_of_the_fact() -> None:
+    """Evidence, times and dates of merged facts go over to the result; nothing is forgotten."""
+    told = Evidence(session="s0", memory="wm0", message="m4", quote="to Bergen")
+    old = fact(
+        "city",
+        "Lives in Bergen",
+        evidence=[told],
+        importance=5,
+        kind="profile",
+        valid_from="2019",
+        expires_at=SAID + timedelta(days=900),
+    )
+    on = draft([old, fact("town", "Lives in Bergen, Norway", evidence=[told])])
+    propose(on, "merge", "city", "Lives in Bergen, Norway", sources=["town"])
+    kept = on.recall(["city"])[0]
+    assert (kept.evidence, kept.importance, kept.kind, kept.said_at) == (
+        [told],
+        5,
+        "profile",
+        BEFORE,
+    )
+    assert (kept.valid_from, kept.expires_at) == ("2019", SAID + timedelta(days=900))
+
+
+def test_a_correction_keeps_no_date_of_what_it_corrects() -> None:
+    """The old value's validity ends with it."""
+    old = fact("city", "Lives in Oslo", valid_from="2019", expires_at=SAID + timedelta(days=9))
+    on = draft([old], ["I moved to Bergen"])
+    propose(on, "update", "city", "Lives in Bergen", evidence=["a1"], reason="correction")
+    kept = on.recall(["city"])[0]
+    assert (kept.valid_from, kept.expires_at, len(kept.evidence)) == ("", None, 1)
+
+
+def test_a_change_sent_twice_is_reported_once() -> None:
+    """A refusal is no louder for being repeated."""
+    on = draft([fact("city", "Oslo")], ["hello"])
+    for _ in range(3):
+        propose(on, "remove", "city")
+        propose(on, "update", "nowhere", "x")
+    assert on.counts() == {"held": 1, "rejected": 1}
+
+
+def test_what_is_said_again_in_one_dream_is_the_change_that_said_it() -> None:
+    """A call and a hand-in that repeat each other are one change."""
+    on = draft(said=["I moved to Bergen in Norway"])
+    first = propose(on, "add", "city", "Moved to Bergen in Norway", evidence=["a1"])
+    again = propose(on, "add", "town", "moved to bergen in norway", evidence=["a1"])
+    assert again == first
+    assert on.counts() == {"accepted": 1}
+
+
+def test_an_empty_draft_commits_nothing() -> None:
+    """No facts, no messages, no changes: no steps (M-46)."""
+    on = draft()
+    assert (on.find([]), on.finish(100), on.steps(), on.counts(), on.keys()) == ([], [], [], {}, [])
+
+
+def test_prompts_and_noise_leave_the_store_as_it_is() -> None:
+    """A copied system prompt, greetings and recalled facts become no facts (M-1, H-05)."""
+    on = draft(
+        said=[
+            row("You are a helpful assistant. Rule 1: be brief.", "system"),
+            "hi",
+            "ok",
+            row("city: Bergen", "tool_result", recalled=True),
+        ]
+    )
+    for value in (
+        "Be brief",
+        "You are a helpful assistant",
+        "Lives in Bergen",
+        "The user is polite",
+    ):
+        propose(on, "add", "note", value)
+        propose(on, "add", "note", value, evidence=["a1", "a4"])
+    assert on.finish(100) != []
+    assert on.steps() == []
+
+
+def test_a_recalled_fact_dreamt_of_five_times_stays_as_it_is() -> None:
+    """Same finished conversation, same facts: nothing is written again (M-3, H-06)."""
+    stored: list[Fact] = [fact("city", "Lives in Bergen, Norway")]
+    for _ in range(5):
+        on = draft(
+            stored,
+            ["where do I live?", row("Lives in Bergen, Norway", "tool_result", recalled=True)],
+        )
+        propose(on, "add", "city", "Lives in Bergen, Norway", evidence=["a2"])
+        propose(on, "add", "home", "Lives in Bergen, Norway")
+        on.finish(100)
+        assert on.steps() == []
+        stored = on.facts()
+
+
+def test_the_phase_that_proposed_is_kept() -> None:
+    """The report can say who wanted what."""
+    on = draft([fact("city", "Oslo")])
+    assert on.propose(Change(op="remove", key="city"), "prune").phase == "prune"

@@ -90,6 +90,7 @@ def test_what_is_stated_is_read(text: str, facts: list[str]) -> None:
         "My point is that it will rain.",
         "My landlord is a bit strange.",
         "I am tired.",
+        "It's great.",
     ],
 )
 def test_what_is_not_stated_is_not_read(text: str) -> None:

@@ -9,8 +9,8 @@ not part of it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from datetime import date
+from functools import lru_cache
 from typing import NamedTuple
 
 from agentmem.dreaming.named_dates import absolute
@@ -23,7 +23,7 @@ retraction  -               -                   forget (?:about |what i said abo
 retraction  -               No longer {0}       i no longer (.+)
 retraction  -               No longer {0}       i (?:do not|am not) (.+) any ?more.*
 retraction  -               {clause}            ich (.+?) nicht mehr.*
-retraction  -               {0} is cancelled    (?:my|our|the) (.+?) (?:is|was|got) cancell?ed.*
+retraction  -               {0} is cancelled    (?:my|our|the) (.+?) (?:is|was) cancel(?:led|ed).*
 correction  -               {1}                 (?:.*\b(?:is|meant|said|am) )?not (.+?),? but (.+)
 correction  -               {1}                 .*\bnicht (.+?),? sondern (.+)
 correction  -               {1}                 .*\bno (?:es )?(.+?),? sino (.+)
@@ -59,9 +59,9 @@ preference  preference_{0}  {clause}            我(?:最?喜欢|讨厌)(.+)
 preference  preference_{0}  {clause}            (?:أحب|أفضل) (.+)
 decision    decision_{0}    Decided: {0}        we (?:have )?(?:decided|agreed) (?:to|on|that) (.+)
 decision    rule_{0}        From now on: {0}    from now on,? (.+)
-profile     {0}_name        {0} is called {1}   my (.+?)(?: is (?:call|nam)ed|'s name is) (.+)
+profile     {0}_name        {0} is called {1}   my (.+?)(?: is called| is named|'s name is) (.+)
 profile     {0}_name        {0} is called {1}   i have an? (\w+) (?:called|named) (.+)
-profile     {1}             {1} is {0}          (.+) is my (favou?rite .+)
+profile     {1}             {1} is {0}          (?!this|that|it)(.+) is my (favou?rite .+)
 profile     {0}             {0} is {1}          (?:my|our) (.+?) (?:is|are|changed to) (.+)
 profile     {0}             {0} is {1}          the ((?:deadline|budget|code ?name)\b.*?) is (.+)
 profile     {0}             {0} ist {1}         meine? (.+?) (?:ist|heißt) (.+)
@@ -79,13 +79,19 @@ event       event_{0}       {clause}            (?:ich|wir|yo|我们?) ?(.+)
 tells of {0}, or takes it back ("-"); a correction puts {1} in the place of {0}, or {0} in that of
 what was said before. A value keeps the user's words, which the evidence is compared with.
 """
-_ROWS = [re.split(r" {2,}", row) for row in STATEMENTS.strip().split("\n")]
 
 
 def regex(pattern: str) -> re.Pattern[str]:
     """Compile a pattern of several lines, whatever the case."""
     return re.compile(re.sub(r"\n *", "", pattern), re.IGNORECASE)
 
+
+_ROWS = [
+    (kind, key, value, regex(clause))
+    for kind, key, value, clause in (
+        re.split(r" {2,}", row) for row in STATEMENTS.strip().split("\n")
+    )
+]
 
 # What states nothing: questions, ifs, jokes, quotes, secrets.
 _UNTOLD = regex(r"""
@@ -116,10 +122,10 @@ _CORRECTS = regex(r"\b(?:actually|correction|sorry|meant|wait|eigentlich|en real
 # What is not worth keeping when it begins so: what is said of something, and what it is said of.
 _VAGUE = regex(r"""
     (?:not|so|very|too|really|quite|just|getting|going|doing|being|having|good|bad|fine|ready|great
-    |a bit|a little|nice|here|back|that|it|this|what|how|why|to)\b
+    |almost|always|been|a bit|a little|nice|here|back|that|it|this|what|how|why|to)\b
 """)
 _HOLLOW = regex(r"""
-    (?:points?|guess|questions?|problem|bad|fault|turn|god|idea|have an?|think|want|need|wonder
+    (?:points?|guess|questions?|problem|bad|fault|turn|god|idea|have an?|been|think|want|need|wonder
     |forgot|asked|said|told|mean|hope)\b
 """)
 _SPELT_OUT = {
@@ -148,18 +154,18 @@ class Said(NamedTuple):
     happened: str
 
 
-def said(text: str, day: date | None = None) -> Iterator[Said]:
+@lru_cache(maxsize=4096)  # the same conversation is read again for each answer in it
+def said(text: str, day: date | None = None) -> tuple[Said, ...]:
     """Read what a user states in a text; nothing of questions, ifs, jokes and secrets.
 
     Args:
         text: What the user said.
         day: When, to make dates of time words; without it they stay as they are.
     """
-    for sentence in sentences(text):
-        if not _UNTOLD.search(sentence):
-            for clause in _CLAUSES.split(sentence):
-                if found := _read(clause.strip(), sentence, day):
-                    yield found
+    told = [sentence for sentence in sentences(text) if not _UNTOLD.search(sentence)]
+    clauses = [(clause, sentence) for sentence in told for clause in _CLAUSES.split(sentence)]
+    read = [_read(clause.strip(), sentence, day) for clause, sentence in clauses]
+    return tuple(found for found in read if found)
 
 
 def _read(clause: str, quote: str, day: date | None) -> Said | None:
@@ -171,18 +177,21 @@ def _read(clause: str, quote: str, day: date | None) -> Said | None:
     time = _time(plain, day)
     if time.words:
         plain = _bare(_GAP.sub("", " ".join(plain.replace(time.words, " ").split())))
+    corrects = bool(_CORRECTS.search(clause))
     for kind, key, value, pattern in _ROWS:
-        match = re.fullmatch(pattern, plain, re.IGNORECASE)
+        match = pattern.fullmatch(plain)
         if not match or (kind == "event" and time.iso in ("", str(day))):
             continue
         caught = [_bare(_END.sub("", part)) for part in match.groups()]
         if kind == "event" and key != "{0}" and plain.isascii() and len(tokens(plain)) < 3:
             continue  # "I moved": says too little by itself
+        if kind == "correction" and len(caught) == 1 and not corrects:
+            continue  # "it is great" corrects nothing
         if not all(caught) or _HOLLOW.match(caught[0]) or _VAGUE.match(caught[-1]):
             continue
         told = value.format(*caught, clause=_bare(_END.sub("", plain))) + _on(time.iso, key, value)
         return Said(
-            kind="correction" if key != "-" and _CORRECTS.search(clause) else kind,
+            kind="correction" if key != "-" and corrects else kind,
             quote=quote,
             key="" if key == "-" else key.format(*map(slug, caught)),
             value="" if value == "-" else told[:1].upper() + told[1:],

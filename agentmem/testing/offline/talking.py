@@ -175,7 +175,7 @@ def _reply(turn: Turn) -> str:
         and not (results and _used(sentence, turn))
         and not _FORGET.match(sentence)
     ]
-    return " ".join([*polite, *results, *notes, *answers]) or HONEST
+    return " ".join([*polite, *results, *notes, *dict.fromkeys(answers)]) or HONEST
 
 
 def _told(call: Call, output: str) -> str:

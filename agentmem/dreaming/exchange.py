@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from agentmem.contracts import Trace
-from agentmem.dreaming.handins import HandIn, Unreadable, read_arguments, read_hand_in, read_text
+from agentmem.dreaming.handins import HandIn, Unreadable, read_hand_in, read_text
 from agentmem.dreaming.prompts import reminder
-from agentmem.dreaming.replies import Made, Replies, Reply
+from agentmem.dreaming.replies import Replies, Reply
 from agentmem.dreaming.tools import SUBMIT, WRITERS, allowed
+from agentmem.messages import Message, Role, ToolCall
 from agentmem.values import JSONObject
 
 
@@ -69,7 +70,7 @@ class Exchange:
     replies: Replies
     work: Work
     limit: int
-    messages: list[JSONObject]
+    messages: list[Message]
     calls: int = 0
     trace: list[Trace] = field(default_factory=list[Trace])
     handed_in: bool = False
@@ -88,17 +89,18 @@ class Exchange:
         going = True
         while going:
             reply = await self.replies.next(self.messages)
-            going = self._calls(reply) if reply.calls else self._text(reply)
+            going = self._calls(reply) if reply.message.calls else self._text(reply)
 
     def _calls(self, reply: Reply) -> bool:
         """Do a reply's calls; say whether the talk goes on."""
         was_handed_in = self.handed_in
-        outcomes = [self._call(call, reply.finish) for call in reply.calls]
+        calls = reply.message.calls
+        outcomes = [self._call(call, reply.finish) for call in calls]
         self.messages.append(reply.message)
-        self.messages += map(_result, reply.calls, outcomes)
+        self.messages += map(_result, calls, outcomes)
         if was_handed_in:
             return False
-        tried = any(call.name == self._submit for call in reply.calls)
+        tried = any(call.name == self._submit for call in calls)
         if tried:
             return any(outcome.fixable for outcome in outcomes) and self._may_mend()
         if self.calls < self.limit:
@@ -113,7 +115,7 @@ class Exchange:
     def _text(self, reply: Reply) -> bool:
         """Read a reply without calls; say whether the talk goes on."""
         again = self.handed_in
-        hand_in = read_text(self.replies.phase, reply.text)
+        hand_in = read_text(self.replies.phase, reply.message.text)
         if hand_in is not None:
             outcome = self.work.take(hand_in, again=again)
             self._note(self._submit, outcome)
@@ -125,7 +127,7 @@ class Exchange:
         if again:
             return False
         if self.work.has_changes:
-            self.handed_in, self.closing = True, reply.text
+            self.handed_in, self.closing = True, reply.message.text
             return False
         if self._reminded or reply.finish == "length":
             return False
@@ -133,23 +135,22 @@ class Exchange:
         self._say(reply, reminder(self.replies.phase, self._submit))
         return True
 
-    def _call(self, call: Made, finish: str) -> Outcome:
-        arguments = read_arguments(call.arguments)
+    def _call(self, call: ToolCall, finish: str) -> Outcome:
         if call.name == self._submit:
-            outcome = self._hand_in(arguments, finish)
+            outcome = self._hand_in(call, finish)
         elif self.calls >= self.limit:
             outcome = Outcome(text="no calls are left; hand in now", said="limit_reached")
         else:
             self.calls += 1
-            outcome = self._memory_call(call.name, arguments)
+            outcome = self._memory_call(call)
         self._note(call.name, outcome)
         return outcome
 
-    def _hand_in(self, arguments: JSONObject | None, finish: str) -> Outcome:
+    def _hand_in(self, call: ToolCall, finish: str) -> Outcome:
         try:
-            if arguments is None:
-                raise Unreadable("the arguments are no JSON object; hand in again")
-            hand_in = read_hand_in(self.replies.phase, arguments)
+            if call.problem:
+                raise Unreadable(call.problem)
+            hand_in = read_hand_in(self.replies.phase, call.arguments)
         except Unreadable as error:
             cut = "; it was cut off: hand in less, the most important first"
             text = f"{error}{cut if finish == 'length' else ''}"
@@ -158,22 +159,22 @@ class Exchange:
         self.handed_in = True
         return outcome
 
-    def _memory_call(self, tool: str, arguments: JSONObject | None) -> Outcome:
-        if tool not in allowed(self.replies.phase):
+    def _memory_call(self, call: ToolCall) -> Outcome:
+        if call.name not in allowed(self.replies.phase):
             names = ", ".join(sorted(allowed(self.replies.phase)))
             return Outcome(text=f"not in this phase; there are {names}", said="not_allowed")
-        if arguments is None:
-            return Outcome(text="the arguments are no JSON object", said="unreadable", fixable=True)
-        return self.work.call(tool, arguments)
+        if call.problem:
+            return Outcome(text=call.problem, said="unreadable", fixable=True)
+        return self.work.call(call.name, call.arguments)
 
     def _may_mend(self) -> bool:
         before, self._mended = self._mended, True
         return not before
 
     def _say(self, reply: Reply, text: str) -> None:
-        if reply.text.strip():  # no provider takes an empty message back
-            self.messages.append(reply.message)
-        self.messages.append({"role": "user", "content": text})
+        self.messages.append(reply.message)
+        name = f"{reply.message.id}-0"
+        self.messages.append(Message(id=name, role=Role.USER, content=text))
 
     def _note(self, tool: str, outcome: Outcome) -> None:
         name = tool if tool in _KNOWN else "unknown"
@@ -184,11 +185,13 @@ class Exchange:
         return SUBMIT[self.replies.phase]
 
 
-_KNOWN: frozenset[str] = frozenset[str]().union(*map(allowed, SUBMIT))
+_KNOWN = frozenset[str]().union(*map(allowed, SUBMIT))
 
 
-def _result(call: Made, outcome: Outcome) -> JSONObject:
-    return {"role": "tool", "tool_call_id": call.id, "content": outcome.text}
+def _result(call: ToolCall, outcome: Outcome) -> Message:
+    return Message(
+        id=call.id, role=Role.TOOL_RESULT, content=outcome.text, call=call.id, name=call.name
+    )
 
 
 def refusals(lines: Sequence[str]) -> str:

@@ -94,17 +94,6 @@ def read_change(data: Any) -> Change | str:
     return _lenient(Change, data, _CHANGE)
 
 
-def read_arguments(text: str) -> JSONObject | None:
-    """Read the arguments of a tool call; None if they are no JSON object. Blank means none."""
-    if not text.strip():
-        return {}
-    try:
-        found: object = _DECODER.decode(text)
-    except ValueError:
-        return None
-    return cast("JSONObject", found) if isinstance(found, dict) else None
-
-
 def texts(value: Any) -> list[str]:
     """Read a list of texts; a single text counts as one."""
     found = cast("list[object]", value) if isinstance(value, list) else [value]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from agentmem.contracts import Phase, PhaseResult
 from agentmem.dreaming.exchange import Exchange, Work
-from agentmem.dreaming.prompts import request_text
+from agentmem.dreaming.prompts import phase_message
 from agentmem.dreaming.replies import Asker, Progress, Replies
 from agentmem.dreaming.snapshot import Desk, Kept
 from agentmem.dreaming.tools import PhaseName
@@ -45,8 +45,7 @@ class Job:
             model=self.phase.model,
             progress=self.progress,
         )
-        text = request_text(self.name, desk.record.id, blocks)
-        messages = [*desk.prefix, {"role": "user", "content": text}]
+        messages = [*desk.prefix, phase_message(self.name, desk.record.id, blocks)]
         exchange = Exchange(replies=replies, work=work, limit=self.phase.limit, messages=messages)
         await exchange.run()
         return exchange

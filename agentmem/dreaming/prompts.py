@@ -26,6 +26,7 @@ from typing import Any, cast
 
 from agentmem.dreaming.tools import PhaseName
 from agentmem.facts import Fact
+from agentmem.messages import Message, Role
 from agentmem.values import JSONObject, JSONValue, dump_json
 
 PROMPT_VERSION = "1"
@@ -93,7 +94,7 @@ def nonce(dream_id: str) -> str:
     return hashlib.sha256(f"fence {dream_id}".encode()).hexdigest()[:8]
 
 
-def prefix(dream_id: str, day: str, zone: str, cap: int, facts: Sequence[Fact]) -> list[JSONObject]:
+def prefix(dream_id: str, day: str, zone: str, cap: int, facts: Sequence[Fact]) -> list[Message]:
     """Return the messages that begin every request of a dream, byte for byte the same.
 
     Args:
@@ -110,16 +111,20 @@ def prefix(dream_id: str, day: str, zone: str, cap: int, facts: Sequence[Fact]) 
         text = block("FACTS", nonce(dream_id), lines)
         if len(text.encode()) <= PREFIX_BYTES:
             break
-    return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": text}]
+    return [
+        Message(id="s0", role=Role.SYSTEM, content=SYSTEM),
+        Message(id="facts", role=Role.USER, content=text),
+    ]
 
 
-def request_text(
+def phase_message(
     phase: PhaseName, dream_id: str, blocks: Sequence[tuple[str, Sequence[JSONObject]]]
-) -> str:
+) -> Message:
     """Return a phase's own message: its name, its blocks of data, its task."""
     fence = nonce(dream_id)
     parts = [f"PHASE {phase}", *(block(name, fence, lines) for name, lines in blocks)]
-    return "\n".join([*parts, f"TASK {_TASKS[phase]}"])
+    text = "\n".join([*parts, f"TASK {_TASKS[phase]}"])
+    return Message(id="phase", role=Role.USER, content=text)
 
 
 def reminder(phase: PhaseName, submit: str) -> str:

@@ -2,14 +2,18 @@
 
 import hashlib
 import json
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, cast
+from typing import Protocol
 
 from agentmem.contracts import Store, Usage
 from agentmem.dreaming.tools import TOOLS, PhaseName
 from agentmem.memory.providers.protocol import ReplyRecord, TransactionalProvider
+from agentmem.messages import Message, Role
+from agentmem.models.calls import read_calls
+from agentmem.models.plain import as_mapping, objects
+from agentmem.models.reasoning import read_fields, read_reasoning
+from agentmem.models.rendering import render
 from agentmem.values import JSONObject
 
 REPLY_TOKENS = 8_192
@@ -40,29 +44,16 @@ class Asker(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Made:
-    """A tool call of a reply: its id in the conversation, its tool, its arguments as text."""
-
-    id: str
-    name: str
-    arguments: str
-
-
-@dataclass(frozen=True, kw_only=True)
 class Reply:
     """What a model answered.
 
     Attributes:
-        text: Its text.
-        calls: Its tool calls.
+        message: Its message: text, tool calls, and what its provider wants back unchanged.
         finish: Why it ended.
-        message: The message as it is sent back, valid for the most demanding provider.
     """
 
-    text: str
-    calls: list[Made]
+    message: Message
     finish: str
-    message: JSONObject
 
 
 @dataclass(kw_only=True)
@@ -91,11 +82,11 @@ class Replies:
     _kept: dict[int, ReplyRecord] | None = field(default=None, init=False)
     _step: int = field(default=0, init=False)
 
-    async def next(self, messages: Sequence[JSONObject]) -> Reply:
+    async def next(self, messages: Sequence[Message]) -> Reply:
         """Return the reply to these messages: the stored one of the same request, or a new one."""
         request: JSONObject = {
             "model": self.model,
-            "messages": list(messages),
+            "messages": render(messages, clipped={}),
             "tools": TOOLS,
             "tool_choice": "auto",
             "max_tokens": REPLY_TOKENS,
@@ -114,7 +105,7 @@ class Replies:
         kept = self._kept.get(self._step)
         if kept is not None and kept.digest == fingerprint:
             return kept.reply
-        reply = cast("JSONObject", _storable(await self.ask(request)))
+        reply = await self.ask(request)
         record = ReplyRecord(phase=self.phase, step=self._step, digest=fingerprint, reply=reply)
         await self.provider.save_reply(agent, scope, self.dream, record)
         return reply
@@ -126,61 +117,20 @@ def digest(request: JSONObject) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _storable(value: Any) -> Any:
-    """Return JSON without the characters that a store or a provider refuses."""
-    if isinstance(value, str):
-        return value.replace("\x00", "").encode("utf-8", "replace").decode()
-    if isinstance(value, list):
-        return [_storable(item) for item in cast("list[Any]", value)]
-    if isinstance(value, dict):
-        items = cast("JSONObject", value).items()
-        return {_storable(name): _storable(item) for name, item in items}
-    return value
-
-
 def _read(data: JSONObject, step: int) -> Reply:
-    message = cast("JSONObject", data.get("message") or {})
-    calls = [
-        _made(cast("JSONObject", call), f"d{step}c{place}")
-        for place, call in enumerate(cast("list[Any]", message.get("tool_calls") or []))
-        if isinstance(call, dict)
-    ]
-    text = _text(message.get("content"))
-    sent: JSONObject = {**message, "role": "assistant", "content": text or None}
-    sent.pop("tool_calls", None)
-    if calls:
-        sent["tool_calls"] = [_sent(call) for call in calls]
-    finish = str(data.get("finish") or "stop")
-    return Reply(text=text, calls=calls, finish=finish, message=sent)
-
-
-def _made(call: JSONObject, name: str) -> Made:
-    # Ids by position: a model's own may be empty or stand twice.
-    function = cast("JSONObject", call.get("function") or {})
-    arguments = function.get("arguments")
-    text = arguments if isinstance(arguments, str) else json.dumps(arguments or {})
-    return Made(id=name, name=str(function.get("name") or ""), arguments=text)
-
-
-def _sent(call: Made) -> JSONObject:
-    try:
-        whole = isinstance(json.loads(call.arguments, parse_constant=_refuse), dict)
-    except (ValueError, RecursionError):
-        whole = False
-    # What no provider takes back goes as an empty object; its result says what was wrong.
-    name = re.sub(r"[^A-Za-z0-9_-]", "_", call.name)[:64] or "unnamed"
-    function = {"name": name, "arguments": call.arguments if whole else "{}"}
-    return {"id": call.id, "type": "function", "function": function}
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(constant)
+    said = as_mapping(data.get("message"))
+    message = Message(
+        id=f"m{step}",
+        role=Role.ASSISTANT,
+        content=_text(said.get("content")),
+        calls=read_calls(said, f"t0.s{step}"),
+        reasoning=read_reasoning(said),
+        fields=read_fields(said),
+    )
+    return Reply(message=message, finish=str(data.get("finish") or "stop"))
 
 
 def _text(content: object) -> str:
     if isinstance(content, str):
         return content
-    parts = cast("list[Any]", content) if isinstance(content, list) else []
-    return "".join(
-        str(cast("JSONObject", part).get("text") or "") for part in parts if isinstance(part, dict)
-    )
+    return "".join(str(part.get("text") or "") for part in objects(content))

@@ -14,6 +14,7 @@ from agentmem.memory.providers.protocol import (
     TransactionalProvider,
     TranscriptRow,
 )
+from agentmem.messages import Message
 from agentmem.values import JSONObject, Wire
 
 
@@ -69,7 +70,7 @@ class Desk:
     record: DreamRecord
     kept: Kept
     draft: Draft
-    prefix: list[JSONObject]
+    prefix: list[Message]
 
     @classmethod
     async def load(cls, provider: TransactionalProvider, phase: Phase) -> Self:

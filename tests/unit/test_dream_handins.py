@@ -8,7 +8,6 @@ import pytest
 from agentmem.dreaming.changes import Change, Finding
 from agentmem.dreaming.handins import (
     Unreadable,
-    read_arguments,
     read_change,
     read_hand_in,
     read_text,
@@ -126,23 +125,6 @@ def test_hand_ins_are_bounded() -> None:
     )
     made = [{"op": "remove", "key": f"k{number}"} for number in range(MAX_CHANGES + 1)]
     assert len(read_hand_in("prune", {"changes": made}).changes) == MAX_CHANGES
-
-
-@pytest.mark.parametrize(
-    ("text", "arguments"),
-    [
-        ("", {}),
-        ('{"a": 1}', {"a": 1}),
-        ('{"a": "x\ny"}', {"a": "x\ny"}),
-        ("[1]", None),
-        ('{"a": ', None),
-        ('{"a": "\\u00zz"}', None),
-        ("null", None),
-    ],
-)
-def test_arguments_are_an_object_or_none(text: str, arguments: dict[str, Any] | None) -> None:
-    """Arguments of a call are a JSON object; blank stands for an empty one."""
-    assert read_arguments(text) == arguments
 
 
 def test_orientation_takes_bare_keys() -> None:

@@ -138,7 +138,7 @@ def test_facts_tell_trust_day_validity_and_pins() -> None:
 def test_a_large_scope_is_shown_with_shorter_values() -> None:
     """All keys are always there; values are cut until the shared beginning fits its bound."""
     facts = [Fact(key=f"key_{number:04}", value="v" * 3_000) for number in range(1_000)]
-    text = cast("str", prefix("d", "2026-03-25", "UTC", 100, facts)[1]["content"])
+    text = prefix("d", "2026-03-25", "UTC", 100, facts)[1].text
     assert len(text.encode()) <= PREFIX_BYTES
     lines = read_blocks(text)["FACTS"]
     assert len(lines) == 1_001

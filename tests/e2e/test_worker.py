@@ -1,0 +1,229 @@
+"""`worker.py` as people run it: a process with settings, signals and an exit code."""
+
+import asyncio
+import signal
+import socket
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from temporalio.client import Client
+from temporalio.testing import WorkflowEnvironment
+
+from agentmem.testing import ScriptedModel, hang, reply
+from tests.e2e.worker_process import READY, ROOT, execute, temporal, worker_process
+
+APP = '''
+from temporalio import activity, workflow
+from agentmem import provider, tool
+
+@tool
+def get_weather(city: str) -> str:
+    """Say the weather in a city."""
+    return f"Sunny in {city}."
+
+@activity.defn
+def count() -> int:
+    return 42
+
+@workflow.defn
+class Counting:
+    @workflow.run
+    async def run(self) -> int:
+        from datetime import timedelta
+        return await workflow.execute_activity(count, start_to_close_timeout=timedelta(seconds=9))
+'''
+
+AGENTS = """
+[agents.weather]
+tools = ["get_weather"]
+[agents.weather.long_term_memory]
+provider = "in_memory"
+"""
+
+
+def free_ports() -> tuple[int, int]:
+    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("", 0)) as two:
+        return one.getsockname()[1], two.getsockname()[1]
+
+
+def address(env: WorkflowEnvironment) -> str:
+    return env.client.service_client.config.target_host
+
+
+async def test_dev_runs_everything_and_stops_cleanly(tmp_path: Path) -> None:
+    """`--dev` starts server and worker, the CLI gets an answer, SIGTERM ends both with 0."""
+    port, ui_port = free_ports()
+    server = f"localhost:{port}"
+    options = ("--dev", "--port", str(port), "--ui-port", str(ui_port))
+    async with (
+        ScriptedModel([reply("Good morning.")]) as model,
+        worker_process(
+            tmp_path, *options, settings={"AGENTMEM_MODEL": "openai/m", **model.env()}
+        ) as worker,
+    ):
+        await worker.says(READY)
+        assert worker.lines[:5] == [
+            f"server      {server}, namespace default, queue agentmem",
+            f"UI          http://localhost:{ui_port}",
+            "model       openai/m",
+            "agents      assistant (built in)",
+            f"memory      sqlite:memory.db: SQLite {tmp_path}/.agentmem/memory.db",
+        ]
+        assert await execute(server, "one", scope="user-1", message="Hello") == "Good morning."
+        attributes = await temporal(server, "operator", "search-attribute", "list")
+        assert {"AgentMemAgent", "AgentMemScope", "AgentMemOutcome"} <= set(attributes.split())
+        worker.send(signal.SIGTERM)
+        assert await worker.ended() == 0
+        assert "Traceback" not in worker.text
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("localhost", port), 1)
+        model.assert_strict()
+
+
+async def test_dev_says_first_that_the_offline_model_answers(tmp_path: Path) -> None:
+    """Without AGENTMEM_MODEL, `--dev` takes the offline model and its first line says so."""
+    port, ui_port = free_ports()
+    options = ("--dev", "--port", str(port), "--ui-port", str(ui_port))
+    async with worker_process(tmp_path, *options) as worker:
+        await worker.says(READY)
+        assert worker.lines[0].startswith("Answers come from agentmem/offline, because")
+        worker.send(signal.SIGINT)
+        assert await worker.ended() == 0
+
+
+async def test_the_users_own_code_is_registered_and_listed(
+    env: WorkflowEnvironment, client: Client, tmp_path: Path, task_queue: str
+) -> None:
+    """AGENTMEM_APP and AGENTMEM_AGENTS bring tools, workflows, activities and agents."""
+    (tmp_path / "my_app.py").write_text(APP)
+    (tmp_path / "agentmem.toml").write_text(AGENTS)
+    settings = {
+        "TEMPORAL_ADDRESS": address(env),
+        "AGENTMEM_TASK_QUEUE": task_queue,
+        "AGENTMEM_APP": "my_app.py",
+    }
+    async with worker_process(tmp_path, settings=settings) as worker:
+        await worker.says(READY)
+        assert f"tools       get_weather ({tmp_path}/my_app.py)" in worker.lines
+        assert f"agents      assistant, weather ({tmp_path}/agentmem.toml)" in worker.lines
+        assert "gone with it" in await worker.says("in_memory:default")
+        assert await client.execute_workflow("Counting", id=task_queue, task_queue=task_queue) == 42
+
+
+async def test_a_second_interrupt_stops_at_once(
+    env: WorkflowEnvironment, client: Client, tmp_path: Path, task_queue: str
+) -> None:
+    """The first Ctrl-C lets running activities end, the second does not wait for them."""
+    settings = {
+        "TEMPORAL_ADDRESS": address(env),
+        "AGENTMEM_TASK_QUEUE": task_queue,
+        "AGENTMEM_MODEL": "openai/m",
+    }
+    async with (
+        ScriptedModel([hang()]) as model,
+        worker_process(tmp_path, settings={**settings, **model.env()}) as worker,
+    ):
+        await worker.says(READY)
+        session = await client.start_workflow(
+            "agent", {"scope": "s", "message": "Hello"}, id=task_queue, task_queue=task_queue
+        )
+        async with asyncio.timeout(40):
+            await model.received(1)
+        worker.send(signal.SIGINT)
+        await worker.says("Stopping")
+        began = time.monotonic()
+        worker.send(signal.SIGINT)
+        assert await worker.ended() == 130
+        assert time.monotonic() - began < 2
+        await session.terminate()
+
+
+@contextmanager
+def taken_port() -> Generator[int]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+async def failure(folder: Path, *arguments: str, **settings: str) -> str:
+    """Start a worker that must fail by the caller's mistake; return its one line."""
+    async with worker_process(folder, *arguments, settings=settings) as worker:
+        assert await worker.ended(45) == 1, worker.text
+        [line] = worker.lines
+        return line
+
+
+async def test_no_server_is_one_line(tmp_path: Path) -> None:
+    """Where no server answers: its address, how to start one, exit code 1, no traceback."""
+    line = await failure(tmp_path, TEMPORAL_ADDRESS="localhost:1")
+    assert line.startswith("worker: no Temporal server answers at localhost:1")
+    assert "worker.py --dev" in line
+
+
+async def test_a_taken_port_is_one_line(tmp_path: Path) -> None:
+    """A port that is taken names the option to choose another one."""
+    with taken_port() as port:
+        line = await failure(tmp_path, "--dev", "--port", str(port))
+    assert line == f"worker: port {port} is taken: choose another with --port"
+
+
+async def test_foreign_workflows_are_refused(env: WorkflowEnvironment, tmp_path: Path) -> None:
+    """Another project's package `workflows` in front of ours stops the worker with its place."""
+    (tmp_path / "workflows").mkdir()
+    (tmp_path / "workflows" / "__init__.py").touch()
+    (tmp_path / "start.py").write_text(
+        "import runpy, sys\n"
+        "import workflows\n"
+        f"sys.argv = ['worker.py']\nrunpy.run_path({str(ROOT / 'worker.py')!r},"
+        " run_name='__main__')\n"
+    )
+    settings = {"TEMPORAL_ADDRESS": address(env)}
+    async with worker_process(tmp_path, script=tmp_path / "start.py", settings=settings) as worker:
+        assert await worker.ended(45) == 1
+        assert f"comes from {tmp_path}/workflows" in worker.text
+
+
+LOCAL = '''
+import asyncio, os, sys
+from temporalio import workflow
+from agentmem import agent, dream, long_term_memory, sqlite, tool, working_memory
+
+@tool
+def double(number: int) -> int:
+    """Double a number."""
+    return 2 * number
+
+@workflow.defn
+class Mine:
+    @workflow.run
+    async def run(self, question: str) -> str:
+        wm = working_memory()
+        ltm = long_term_memory(provider=sqlite("mine.db"), agent="mine", scope="s")
+        assistant = await agent("Be brief.", tools=[double], working_memory=wm,
+            long_term_memory=ltm, on_complete=[dream(working_memory=wm, long_term_memory=ltm)])
+        return await assistant(question)
+
+async def main() -> None:
+    import worker
+    async with worker.local(workflows=[Mine], tools=[double]) as running:
+        print(await running.client.execute_workflow(
+            Mine.run, "Hello", id="mine", task_queue=running.task_queue))
+
+if __name__ == "__main__":
+    asyncio.run(main())
+'''
+
+
+async def test_local_runs_a_script_alone(tmp_path: Path) -> None:
+    """A script with a workflow and a tool of its own needs no server, and waits for its dream."""
+    script = tmp_path / "mine.py"
+    script.write_text(LOCAL)
+    settings = {"AGENTMEM_MODEL": "agentmem/offline"}
+    async with worker_process(tmp_path, script=script, settings=settings) as local:
+        assert await local.ended(55) == 0, local.text
+        assert "Traceback" not in local.text
+        assert "Waiting for 1 dream(s) to end, 60 s at most." in local.lines
+        assert "did not end" not in local.text
+    assert (tmp_path / ".agentmem" / "mine.db").exists()

@@ -1,11 +1,8 @@
 """Model calls: every vendor's models through litellm, and the activity `agentmem.model`."""
 
 import asyncio
-import importlib
-import logging
 import os
 import threading
-import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from datetime import UTC, datetime, timedelta
@@ -14,6 +11,7 @@ from typing import Any
 from temporalio import activity
 
 from activities.heartbeat import heartbeating
+from activities.litellm_loading import load, register_offline
 from activities.messages import MessageCache
 from agentmem.contracts import ModelCall, ModelReply
 from agentmem.errors import ModelCallError
@@ -26,6 +24,9 @@ from agentmem.values import JSONObject
 
 REQUEST_TIMEOUT = timedelta(minutes=9)
 """Below the activity's start-to-close of ten minutes, so that our error comes before Temporal's."""
+
+_in_use: "set[Models]" = set()
+"""litellm keeps its connections for the process, which may run more than one worker."""
 
 
 class Models:
@@ -48,9 +49,10 @@ class Models:
         """Import litellm in a thread; more calls change nothing."""
         if self._loading is None:
             self._loading = Future()
+            _in_use.add(self)
             # A future that runs cannot be cancelled by a caller that no longer waits for it.
             self._loading.set_running_or_notify_cancel()
-            thread = threading.Thread(target=_load, args=(self._loading,), daemon=True)
+            thread = threading.Thread(target=load, args=(self._loading,), daemon=True)
             thread.start()
 
     async def complete(self, request: JSONObject) -> JSONObject:
@@ -96,10 +98,15 @@ class Models:
         return {"message": choice.message, "finish": choice.finish, "usage": usage}
 
     async def close(self) -> None:
-        """Close litellm's connections, when the worker stops."""
-        if self._loading is not None and self._loading.done():
-            litellm = await self._loaded()
-            await litellm.close_litellm_async_clients()
+        """Close litellm's connections, when the last worker of the process stops."""
+        if self in _in_use:
+            _in_use.remove(self)
+            loading = self._loading
+            if not _in_use and loading and loading.done() and loading.exception() is None:
+                litellm = loading.result()
+                await litellm.close_litellm_async_clients()
+                # litellm would use them again: it does not see that they are closed.
+                litellm.in_memory_llm_clients_cache.flush_cache()
 
     async def _loaded(self) -> Any:
         self.start_loading()
@@ -144,31 +151,12 @@ class ModelActivity:
         return made
 
 
-def _load(loading: Future[Any]) -> None:
-    # Without this the import fetches a list of prices, and waits for the network.
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    try:
-        litellm: Any = importlib.import_module("litellm")
-        litellm.telemetry = False
-        litellm.suppress_debug_info = True
-        litellm.turn_off_message_logging = True
-        # It logs what it drops and what fails at every call; failures reach the caller anyway.
-        if "LITELLM_LOG" not in os.environ:
-            for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
-                logging.getLogger(name).setLevel(logging.CRITICAL)
-        # Its own models do not foresee a reply whose content is a list of parts.
-        warnings.filterwarnings("ignore", "Pydantic serializer warnings", UserWarning)
-        loading.set_result(litellm)
-    except BaseException as error:
-        loading.set_exception(error)
-
-
 def _sent(litellm: Any, request: JSONObject) -> JSONObject:
     """Return what litellm is called with: retries are Temporal's, unknown settings are dropped."""
     model = litellm_name(str(request["model"]))
     sent: JSONObject = {**request, "model": model, "num_retries": 0, "max_retries": 0}
     if model.startswith("agentmem/"):
-        _register_offline(litellm)
+        register_offline(litellm)
     elif request.get("tools"):
         known = litellm.get_supported_openai_params(model=model)
         if known is not None and "tools" not in known:
@@ -181,13 +169,6 @@ def _sent(litellm: Any, request: JSONObject) -> JSONObject:
             # Such a model (Ollama's) keeps calling tools as long as it is shown any.
             del sent["tools"], sent["tool_choice"]
     return {**sent, "drop_params": True}
-
-
-def _register_offline(litellm: Any) -> None:
-    if not any(entry["provider"] == "agentmem" for entry in litellm.custom_provider_map):
-        offline: Any = importlib.import_module("agentmem.testing.offline")
-        handler = offline.OfflineModel()
-        litellm.custom_provider_map.append({"provider": "agentmem", "custom_handler": handler})
 
 
 def _plain_reply(reply: Any) -> JSONObject:

@@ -178,6 +178,17 @@ def test_remember_and_forget_use_the_tools() -> None:
             tool("set_light", colour={"type": "string", "enum": ["green", "red"]}),
             {"colour": "red"},
         ),
+        (
+            "Please list trains from Bergen to Voss, at most 3",
+            tool(
+                "list_trains",
+                required=["origin"],
+                origin=TEXT,
+                most={"anyOf": [{"type": "integer"}, {"type": "null"}]},
+                slow={"type": "boolean"},
+            ),
+            {"origin": "Bergen", "most": 3},
+        ),
     ],
 )
 def test_a_users_tool_is_called_with_what_the_request_names(

@@ -77,7 +77,7 @@ def _filled(tool: JSONObject, sentence: str, given: JSONObject) -> Iterator[Call
     schema: JSONObject = tool.get("parameters") or {}
     specs: dict[str, JSONObject] = schema.get("properties") or {}
     found = {name: _values(name, spec, sentence) for name, spec in specs.items()}
-    counted = [name for name, spec in specs.items() if spec.get("type") in _NUMBERS]
+    counted = [name for name, values in found.items() if values and not isinstance(values[0], str)]
     for place, name in enumerate(counted):  # the second number is the second parameter's
         found[name] = found[name][place : place + 1]
     arguments = given | {name: values[0] for name, values in found.items() if values}
@@ -93,6 +93,9 @@ def _filled(tool: JSONObject, sentence: str, given: JSONObject) -> Iterator[Call
 
 def _values(name: str, spec: JSONObject, sentence: str) -> list[Any]:
     """Return what a sentence holds for a parameter, by its type and its name."""
+    if "anyOf" in spec:  # an optional one
+        shapes: list[JSONObject] = spec["anyOf"]
+        spec = next((shape for shape in shapes if shape.get("type") != "null"), spec)
     kind: Any = spec.get("type")
     if "enum" in spec:
         return [value for value in spec["enum"] if fold(str(value)) in fold(sentence)][:1]

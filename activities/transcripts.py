@@ -1,29 +1,20 @@
 """Appending conversations to the transcript of long-term memory."""
 
-from collections.abc import Awaitable, Callable
-
 from temporalio import activity
 
-from agentmem.contracts import Append, Prompt
+from activities.messages import MessageCache
+from agentmem.contracts import Append
 from agentmem.memory.providers.registry import Providers
 from agentmem.memory.transcript_rows import transcript_rows
-from agentmem.messages import Message
 
 
 class TranscriptActivities:
     """The activity `agentmem.append`."""
 
-    def __init__(
-        self, providers: Providers, resolve: Callable[[Prompt], Awaitable[list[Message]]]
-    ) -> None:
-        """Take what it needs.
-
-        Args:
-            providers: The memory stores.
-            resolve: Finds the messages of a prompt, in the cache or by asking the workflow.
-        """
+    def __init__(self, providers: Providers, cache: MessageCache) -> None:
+        """Append to these stores, with the worker's messages."""
         self._providers = providers
-        self._resolve = resolve
+        self._cache = cache
 
     @activity.defn(name="agentmem.append")
     async def append(self, request: Append) -> int:
@@ -33,7 +24,7 @@ class TranscriptActivities:
             ProviderError: The store failed.
         """
         provider = await self._providers.get(request.store.provider)
-        messages = await self._resolve(request.prompt)
+        messages = await self._cache.resolve_prompt(request.prompt, timed=True)
         rows = transcript_rows(
             messages,
             session=request.session,

@@ -41,9 +41,9 @@ class AgentWorkflow:
         self._background: Background | None = None
         self._problem: AgentMemError | None = None
         self._approvals = approvals()
-        self._turns = asyncio.Lock()
         self._running: asyncio.Task[Answer] | None = None
-        self._open = 0
+        self._open: list[int] = []  # places in the queue of turns, the running one first
+        self._places = 0
         self._count = 0
         self._ending = False
 
@@ -56,8 +56,9 @@ class AgentWorkflow:
         """
         try:
             request = self._request = parse_input(AgentInput, args, "the input of agent")
-            if not request.session:
+            if request.message or not request.session:
                 parse_text([request.message], "field 'message'")
+                self._open.insert(0, 0)  # the start's message goes before every send
             self._assistant, self._background = await prepare(request, self._approvals)
         except AgentMemError as error:
             self._problem = error
@@ -65,7 +66,7 @@ class AgentWorkflow:
             raise
         if request.session:
             return await self._stay(request)
-        answer = await self._turn(request.message)
+        answer = await self._turn(request.message, 0)
         await self._background.finish()
         return _marked(answer)
 
@@ -89,21 +90,21 @@ class AgentWorkflow:
         if not message:
             return
         try:
-            await self._turn(message)
+            await self._turn(message, 0)
         except TurnFailed as error:
             workflow.logger.warning("the first turn failed: %s", error.message)
 
-    async def _turn(self, text: str) -> Answer:
+    async def _turn(self, text: str, place: int) -> Answer:
         """Wait for the turns before, then answer."""
-        self._open += 1
         try:
-            await workflow.wait_condition(lambda: bool(self._assistant or self._problem))
+            await workflow.wait_condition(
+                lambda: bool(self._problem or (self._assistant and self._open[0] == place))
+            )
             if self._assistant is None or self._background is None:
                 raise self._problem or InvalidInput("the session could not start")
-            async with self._turns:
-                self._count += 1
-                self._running = asyncio.create_task(self._assistant.ask(text))
-                answer = await self._running
+            self._count += 1
+            self._running = asyncio.create_task(self._assistant.ask(text))
+            answer = await self._running
         except asyncio.CancelledError:
             raise TurnFailed("the turn was cancelled; the session goes on") from None
         except AgentMemError:
@@ -111,10 +112,16 @@ class AgentWorkflow:
         except Exception as error:
             raise TurnFailed(describe(error)) from error
         finally:
+            self._open.remove(place)
             self._running = None
-            self._open -= 1
         self._background.answered(answer.text)
         return answer
+
+    async def _accepted(self, args: tuple[Any, ...]) -> Answer:
+        text = parse_text(args, "the message")
+        self._places += 1
+        self._open.append(self._places)
+        return await self._turn(text, self._places)
 
     def _check(self, what: str, args: tuple[Any, ...]) -> None:
         """Refuse a message before it reaches the history."""
@@ -123,10 +130,10 @@ class AgentWorkflow:
             raise InvalidInput('this agent answers once; start it with "session": true to talk')
         if self._ending:
             raise InvalidInput("the session is ending; start a new one")
-        if self._open >= OPEN_SENDS:
+        if len(self._open) >= OPEN_SENDS:
             raise SessionBusy(
-                f"{self._open} messages are waiting in this session already; send again when one "
-                "is answered"
+                f"{len(self._open)} messages are waiting in this session already; "
+                "send again when one is answered"
             )
 
     def _end(self) -> None:
@@ -139,7 +146,7 @@ class AgentWorkflow:
     @workflow.update(name="send", description="Send a message; returns the answer's text.")
     async def send(self, *args: Any) -> str:
         """Answer a message (one JSON string); the result is the answer's text."""
-        return _marked(await self._turn(parse_text(args, "the message")))
+        return _marked(await self._accepted(args))
 
     @send.validator
     def _check_send(self, *args: Any) -> None:
@@ -148,7 +155,7 @@ class AgentWorkflow:
     @workflow.update(name="ask", description="Send a message; returns the whole answer.")
     async def ask(self, *args: Any) -> JSONObject:
         """Answer a message; the result has turn, text, finish, data and usage."""
-        answer = await self._turn(parse_text(args, "the message"))
+        answer = await self._accepted(args)
         return answer.full()
 
     @ask.validator
@@ -169,7 +176,7 @@ class AgentWorkflow:
     async def end(self, *_: Any) -> JSONObject:
         """End the session; returns how many turns it had once the accepted ones are answered."""
         self._end()
-        await workflow.wait_condition(lambda: self._open == 0)
+        await workflow.wait_condition(lambda: not self._open)
         return {"turns": self._count}
 
     @workflow.signal(name="end", description="End the session after the accepted messages.")
@@ -194,7 +201,7 @@ class AgentWorkflow:
             "model": self._assistant.definition.model if self._assistant else "",
             "state": state,
             "turns": self._count,
-            "open": self._open,
+            "open": len(self._open),
             "approvals": self._approvals.waiting(),
         }
 

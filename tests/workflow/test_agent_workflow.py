@@ -1,0 +1,286 @@
+"""The `agent` workflow on the real server: answers, sessions, wrong inputs, approvals."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio.client import (
+    Client,
+    WorkflowExecutionStatus,
+    WorkflowFailureError,
+    WorkflowHandle,
+    WorkflowUpdateFailedError,
+)
+from temporalio.exceptions import ApplicationError
+
+from agentmem import tool
+from agentmem.testing import call, fail, hang, reply
+from tests.stack import eventually, last_user_text, stack, status_where, task_failures
+
+TOOLS = '[agents.plain]\nsystem_prompt = "Be brief."\ntools = ["ping", "delete_file"]\n'
+
+runs: list[str] = []
+
+
+@tool
+def ping() -> str:
+    """Say pong."""
+    runs.append("ping")
+    return "pong"
+
+
+@tool(approval=True)
+def delete_file(path: str) -> str:
+    """Delete a file."""
+    runs.append(f"delete {path}")
+    return f"deleted {path}"
+
+
+def cause(error: WorkflowUpdateFailedError | WorkflowFailureError) -> ApplicationError:
+    """Return the application error behind a failed update or workflow."""
+    assert isinstance(error.cause, ApplicationError)
+    return error.cause
+
+
+async def refused(handle: WorkflowHandle[Any, Any], *args: Any) -> ApplicationError:
+    """Send what must be refused; returns the error."""
+    with pytest.raises(WorkflowUpdateFailedError) as caught:
+        await handle.execute_update("send", args=args)
+    return cause(caught.value)
+
+
+async def test_one_message_is_answered_and_completes(client: Client, tmp_path: Path) -> None:
+    """A start with a message prints the answer."""
+    async with stack(client, tmp_path, [reply("Hello!")]) as s:
+        handle = await s.start(agent="plain", message="hi")
+        assert await handle.result() == "Hello!"
+        s.model.assert_strict()
+        assert s.model.requests[0].messages[0] == {"role": "system", "content": "Be brief."}
+
+
+async def test_a_session_takes_turns_in_order_and_ends(client: Client, tmp_path: Path) -> None:
+    """F-05: the start's message comes first, then the sends in order; the end counts them."""
+
+    def echo(request: Any) -> Any:
+        return reply(f"re: {last_user_text(request.messages)}")
+
+    async with stack(client, tmp_path, echo) as s:
+        handle = await s.start(agent="plain", session=True, message="one")
+        answers = await asyncio.gather(
+            handle.execute_update("send", "two"), handle.execute_update("send", "three")
+        )
+        assert answers == ["re: two", "re: three"]
+        asked = [last_user_text(request.messages) for request in s.model.requests]
+        assert asked == ["one", "two", "three"]
+        whole = await handle.execute_update("ask", "four")
+        assert whole["text"] == "re: four"
+        assert whole["turn"] == 4
+        assert whole["finish"] == "stop"
+        assert whole["usage"]["requests"] == 1
+        status = await handle.query("status")
+        assert status["turns"] == 4
+        assert status["state"] == "waiting"
+        page = await handle.query("messages", args=[2, 3])
+        assert [entry["content"] for entry in page["messages"]] == ["two", "re: two", "three"]
+        assert page["total"] == 8
+        assert (await handle.query("usage"))["requests"] == 4
+        assert await handle.execute_update("end") == {"turns": 4}
+        assert await handle.result() == {"turns": 4}
+        s.model.assert_strict()
+        assert await task_failures(handle) == []
+
+
+WRONG_STARTS: list[tuple[tuple[Any, ...], str]] = [
+    ((), "missing"),
+    ((None,), "missing"),
+    (("hi",), "JSON object"),
+    ((["hi"],), "JSON object"),
+    (({"agent": "plain"},), "message"),
+    (({"agent": "plain", "message": 5},), "'message'"),
+    (({"agent": "plain", "message": " "},), "blank"),
+    (({"agent": "plain", "mesage": "hi"},), "'mesage'"),
+    (({"agent": "nobody", "message": "hi"},), "plain"),
+    (({"agent": "plain", "message": "hi"}, {"more": 1}), "one argument"),
+    (({"agent": "assistant", "message": "hi"},), "'scope'"),
+]
+
+
+@pytest.mark.parametrize(("args", "words"), WRONG_STARTS)
+async def test_a_wrong_start_fails_at_once_and_says_why(
+    client: Client, tmp_path: Path, args: tuple[Any, ...], words: str
+) -> None:
+    """F-15: no input leaves a workflow running; the failure names the field or what exists."""
+    async with stack(client, tmp_path) as s:
+        with pytest.raises(WorkflowFailureError) as caught:
+            await s.run("agent", *args)
+        assert words in cause(caught.value).message
+
+
+async def test_wrong_messages_are_refused_and_the_session_answers(
+    client: Client, tmp_path: Path
+) -> None:
+    """F-15: a send without input, with a wrong or a surplus one is refused; then it answers."""
+    async with stack(client, tmp_path, [reply("ok")]) as s:
+        handle = await s.start(agent="plain", session=True)
+        for args in ((), (None,), (5,), ({"text": "x"},), ("  ",), ("a", "b")):
+            error = await refused(handle, *args)
+            assert error.type == "InvalidInput"
+        for name in ("approve", "end_of_days"):
+            await handle.signal(name, {"nonsense": True})
+        with pytest.raises(WorkflowUpdateFailedError):
+            await handle.execute_update("approve", {"call": "t9.s9.c9", "ok": True})
+        assert await handle.execute_update("send", "hi") == "ok"
+        await handle.signal("end", args=["surplus", 1])
+        assert await handle.result() == {"turns": 1}
+        assert await task_failures(handle) == []
+
+
+async def test_a_failed_turn_is_a_failed_update_and_the_session_goes_on(
+    client: Client, tmp_path: Path
+) -> None:
+    """E-02, E-05: the error names the model; the half turn is not kept; the next turn works."""
+    async with stack(client, tmp_path, [fail(401), reply("better")]) as s:
+        handle = await s.start(agent="plain", session=True)
+        error = await refused(handle, "first")
+        assert error.type == "TurnFailed"
+        assert "openai/test-model" in error.message
+        assert await handle.execute_update("send", "second") == "better"
+        assert [m["content"] for m in s.model.requests[-1].messages] == ["Be brief.", "second"]
+        s.model.assert_strict()
+        await handle.signal("end")
+        await handle.result()
+        assert await task_failures(handle) == []
+
+
+async def test_a_full_session_refuses_more_and_still_takes_approvals(
+    client: Client, tmp_path: Path
+) -> None:
+    """Fourteen senders, one approval open: four sends are held, `approve` is answered at once."""
+    runs.clear()
+
+    def script(request: Any) -> Any:
+        if last_user_text(request.messages) == "delete" and request.messages[-1]["role"] == "user":
+            return reply(calls=[call("ping"), call("delete_file", path="a.txt")])
+        return reply("done")
+
+    async with stack(client, tmp_path, script, agents=TOOLS, extra=[ping, delete_file]) as s:
+        handle = await s.start(agent="plain", session=True)
+        first = asyncio.create_task(handle.execute_update("send", "delete"))
+        waiting = await status_where(handle, lambda status: status["approvals"])
+        assert waiting["approvals"] == [
+            {"call": "t1.s1.c1", "tool": "delete_file", "arguments": {"path": "a.txt"}}
+        ]
+        others = [asyncio.create_task(handle.execute_update("send", f"m{i}")) for i in range(13)]
+        await status_where(handle, lambda status: status["open"] == 4)
+        async with asyncio.timeout(2):
+            assert await handle.execute_update("approve", {"call": "t1.s1.c1", "ok": True})
+        assert await first == "done"
+        outcomes = await asyncio.gather(*others, return_exceptions=True)
+        busy = [o for o in outcomes if isinstance(o, WorkflowUpdateFailedError)]
+        assert {cause(o).type for o in busy} == {"SessionBusy"}
+        assert outcomes.count("done") == 13 - len(busy) >= 3
+        assert runs == ["ping", "delete a.txt"]
+        s.model.assert_strict()
+        await handle.signal("end")
+        await handle.result()
+        assert await task_failures(handle) == []
+
+
+@pytest.mark.parametrize("ok", [True, False])
+async def test_approval_decides_and_siblings_run(client: Client, tmp_path: Path, ok: bool) -> None:
+    """C-15: the free call runs once, the other only if a person agrees; each has a result."""
+    runs.clear()
+    script = [reply(calls=[call("ping"), call("delete_file", path="a.txt")]), reply("done")]
+    async with stack(client, tmp_path, script, agents=TOOLS, extra=[ping, delete_file]) as s:
+        handle = await s.start(agent="plain", message="go")
+        await status_where(handle, lambda status: status["approvals"])
+        await handle.signal("approve", {"call": "t1.s1.c1", "ok": ok, "reason": "not now"})
+        assert await handle.result() == "done"
+        assert runs == (["ping", "delete a.txt"] if ok else ["ping"])
+        results = [m for m in s.model.requests[-1].messages if m["role"] == "tool"]
+        assert results[0]["content"] == "pong"
+        assert ("deleted a.txt" if ok else "not now") in results[1]["content"]
+        s.model.assert_strict()
+
+
+async def test_a_cancelled_turn_leaves_a_valid_conversation(client: Client, tmp_path: Path) -> None:
+    """A-07, F-11: cancelling reaches the request; the next turn works and runs no old tool."""
+    runs.clear()
+    script = [reply(calls=[call("ping")]), hang(), reply("fine")]
+    async with stack(client, tmp_path, script, agents=TOOLS, extra=[ping, delete_file]) as s:
+        handle = await s.start(agent="plain", session=True)
+        first = asyncio.create_task(handle.execute_update("send", "go"))
+        await eventually(lambda: len(s.model.requests) == 2)
+        assert await handle.execute_update("cancel_turn") is True
+        with pytest.raises(WorkflowUpdateFailedError) as caught:
+            await first
+        assert "cancelled" in cause(caught.value).message
+        await eventually(lambda: s.model.requests[1].disconnected)
+        assert await handle.execute_update("send", "go on") == "fine"
+        s.model.assert_strict()
+        assert runs == ["ping"]
+        assert await handle.execute_update("cancel_turn") is False
+        await handle.signal("end")
+        await handle.result()
+        assert await task_failures(handle) == []
+
+
+async def test_the_limit_of_tool_calls_is_never_exceeded(client: Client, tmp_path: Path) -> None:
+    """D35: at the limit each open call has a result, and the model is asked for its answer."""
+    runs.clear()
+    agents = TOOLS + "max_tool_calls = 3\n"
+    many = reply(calls=[call("ping"), call("ping")])
+    script = [many, many, reply("enough")]
+    async with stack(client, tmp_path, script, agents=agents, extra=[ping, delete_file]) as s:
+        handle = await s.start(agent="plain", message="go")
+        assert await handle.result() == "enough"
+        assert runs == ["ping"] * 3
+        last = s.model.requests[-1]
+        assert last.body["tool_choice"] == "none"
+        assert "limit" not in last.messages[-2]["content"]
+        assert "3 tool calls" in last.messages[-1]["content"]
+        s.model.assert_strict()
+
+
+async def test_an_ended_session_takes_nothing_more(client: Client, tmp_path: Path) -> None:
+    """F-07: a send to a session that ended fails within seconds."""
+    async with stack(client, tmp_path, [reply("ok")]) as s:
+        handle = await s.start(agent="plain", session=True, message="hi")
+        await handle.execute_update("end")
+        await handle.result()
+        async with asyncio.timeout(5):
+            with pytest.raises(Exception, match=r"(?i)completed|not found"):
+                await handle.execute_update("send", "more")
+
+
+async def test_cancelling_the_session_ends_it(client: Client, tmp_path: Path) -> None:
+    """A cancelled session is closed as cancelled, its running turn with it."""
+    async with stack(client, tmp_path, [hang()]) as s:
+        handle = await s.start(agent="plain", session=True)
+        turn = asyncio.create_task(handle.execute_update("send", "hi"))
+        await eventually(lambda: bool(s.model.requests))
+        await handle.cancel()
+        with pytest.raises(WorkflowFailureError):
+            await handle.result()
+        with pytest.raises(WorkflowUpdateFailedError):
+            await turn
+        description = await handle.describe()
+        assert description.status == WorkflowExecutionStatus.CANCELED
+        assert await task_failures(handle) == []
+
+
+async def test_the_same_workflow_id_twice_never_mixes_conversations(
+    client: Client, tmp_path: Path
+) -> None:
+    """Messages are cached by run: a second session under the same id starts empty."""
+    async with stack(client, tmp_path, [reply("one"), reply("two")]) as s:
+        for word, answer in (("first", "one"), ("second", "two")):
+            result = await client.execute_workflow(
+                "agent",
+                {"agent": "plain", "message": word},
+                id=f"twice-{s.task_queue}",
+                task_queue=s.task_queue,
+            )
+            assert result == answer
+        assert [m["content"] for m in s.model.requests[1].messages] == ["Be brief.", "second"]

@@ -8,31 +8,16 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from temporalio import workflow
 from temporalio.client import Client, WorkflowFailureError
 from temporalio.exceptions import CancelledError
 from temporalio.worker import Worker
 
 from activities.tools import tool_activities
-from agentmem.contracts import ToolRun, ToolSpec
 from agentmem.errors import ToolError
-from agentmem.messages import Message, ToolCall
-from agentmem.policies import tool_options
+from agentmem.messages import Message
 from agentmem.toolbox import ToolBox
 from agentmem.tools import tool, tool_spec
-
-
-@workflow.defn
-class OneCall:
-    """Runs one tool call, as the agent loop does."""
-
-    @workflow.run
-    async def run(self, spec: ToolSpec) -> Message:
-        """Return the call's result."""
-        run = ToolRun(reply="m2", call=ToolCall(id="t1.s1.c0", name=spec.name), turn=1)
-        return await workflow.execute_activity(
-            spec.name, run, result_type=Message, **tool_options(spec)
-        )
+from tests.small_workflows import OneCall
 
 
 def working(

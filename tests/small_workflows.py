@@ -1,0 +1,56 @@
+"""Workflows for tests of one activity, apart from the tests: what a workflow imports is light."""
+
+from typing import Any
+
+from temporalio import workflow
+
+from agentmem.contracts import ToolRun, ToolSpec
+from agentmem.errors import AgentMemError
+from agentmem.memory.long_term import long_term_memory
+from agentmem.memory.references import named, sqlite
+from agentmem.messages import Message, ToolCall
+from agentmem.policies import tool_options
+
+Calls = list[tuple[str, list[Any]]]
+"""Methods of a long-term memory, with their arguments."""
+
+
+@workflow.defn
+class OneCall:
+    """Runs one tool call, as the agent loop does."""
+
+    @workflow.run
+    async def run(self, spec: ToolSpec) -> Message:
+        """Return the call's result."""
+        run = ToolRun(reply="m2", call=ToolCall(id="t1.s1.c0", name=spec.name), turn=1)
+        return await workflow.execute_activity(
+            spec.name, run, result_type=Message, **tool_options(spec)
+        )
+
+
+@workflow.defn
+class Remembering:
+    """Calls methods of a long-term memory, one after another."""
+
+    @workflow.run
+    async def run(self, agent: str, provider: str, calls: Calls) -> list[Any]:
+        """Return what each call gave; of one of agentmem's errors, its type and message."""
+        reference = named(provider) if provider else sqlite("facts.db")
+        memory = long_term_memory(provider=reference, agent=agent, scope="user-1")
+        results: list[Any] = []
+        for method, arguments in calls:
+            try:
+                results.append(await getattr(memory, method)(*arguments))
+            except AgentMemError as error:
+                results.append([error.type, error.message])
+        return results
+
+
+@workflow.defn
+class Unguarded:
+    """Stores a value and lets errors pass."""
+
+    @workflow.run
+    async def run(self, key: str) -> None:
+        """Store under the key."""
+        await long_term_memory(named("stalled"), "a", "s").memorize(key, 1)

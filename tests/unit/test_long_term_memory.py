@@ -1,0 +1,158 @@
+"""Long-term memory outside of workflows: the store is asked directly."""
+
+import asyncio
+import math
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentmem.contracts import Store
+from agentmem.errors import ConfigurationError, InvalidFact
+from agentmem.facts import KEY_BYTES, VALUE_BYTES
+from agentmem.memory.long_term import LongTermMemory, long_term_memory
+from agentmem.memory.providers.registry import Providers, default_providers
+from agentmem.memory.references import in_memory, named, postgresql, sqlite
+
+
+@pytest.fixture
+async def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[LongTermMemory]:
+    monkeypatch.setenv("AGENTMEM_DATA", str(tmp_path))
+    yield long_term_memory(sqlite("facts.db"), "assistant", "user-1")
+    await default_providers().close()
+
+
+def test_the_three_parts_are_required_and_known() -> None:
+    """Provider, agent and scope say whose facts these are; names are kept NFC-normalised."""
+    memory = long_term_memory(provider=postgresql(), agent="research", scope="cafe\u0301")
+    assert (memory.provider, memory.agent, memory.scope) == ("postgresql", "research", "caf\u00e9")
+    assert memory.store == Store(provider="postgresql", agent="research", scope="caf\u00e9")
+    with pytest.raises(TypeError):
+        long_term_memory(provider=postgresql(), scope="s")  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    "provider", ["postgresql://me:secret@db/facts", "sqlite", object(), None, Providers]
+)
+def test_only_a_reference_is_a_provider(provider: Any) -> None:
+    """A URL or a client is refused with what to write, and without showing the URL."""
+    with pytest.raises(ConfigurationError, match="neither clients nor URLs: pass sqlite") as error:
+        long_term_memory(provider, "a", "s")
+    assert "secret" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["", "  ", None, 7, "a\x00b", "\ud800", "x" * (KEY_BYTES + 1)])
+def test_names_that_no_store_can_hold_are_refused(name: Any) -> None:
+    """Agent and scope are text, not empty, at most 512 bytes."""
+    with pytest.raises(InvalidFact, match="agent"):
+        long_term_memory(in_memory(), name, "s")
+    with pytest.raises(InvalidFact, match="scope"):
+        long_term_memory(in_memory(), "a", name)
+
+
+async def test_facts_are_stored_recalled_and_forgotten(memory: LongTermMemory) -> None:
+    """A key holds its last value; a missing one is None; forgetting is by key or for all."""
+    assert await memory.recall() == {}
+    await memory.memorize("city", "Oslo")
+    await memory.memorize("city", "Bergen")
+    await memory.memorize("pets", ["cat", {"name": "Pus", "age": 3}])
+    assert await memory.recall("city") == "Bergen"
+    assert await memory.recall("street") is None
+    assert await memory.recall() == {
+        "city": "Bergen",
+        "pets": ["cat", {"name": "Pus", "age": 3}],
+    }
+    assert await memory.keys() == ["city", "pets"]
+    await memory.forget("city")
+    await memory.forget("street")
+    assert await memory.keys() == ["pets"]
+    await memory.forget()
+    assert await memory.recall() == {}
+
+
+async def test_scopes_are_those_of_the_agent(memory: LongTermMemory) -> None:
+    """M-25: scopes are told apart exactly, and another agent's are not seen."""
+    for scope in ("a_b", "a-b", "A_B"):
+        await long_term_memory(sqlite("facts.db"), "assistant", scope).memorize("k", scope)
+    await long_term_memory(sqlite("facts.db"), "other", "x").memorize("k", 1)
+    assert await memory.scopes() == ["A_B", "a-b", "a_b"]
+    assert await long_term_memory(sqlite("facts.db"), "assistant", "a_b").recall("k") == "a_b"
+
+
+@pytest.mark.parametrize(
+    "value", [None, 0, False, "", [], {}, 1e300, "\\u0000 as text", [{"a": 1}]]
+)
+async def test_any_json_comes_back_as_it_was(memory: LongTermMemory, value: Any) -> None:
+    """M-44: a value keeps its type."""
+    await memory.memorize("k", value)
+    found = await memory.recall("k")
+    assert (found, type(found)) == (value, type(value))
+
+
+async def test_python_values_become_the_json_that_they_are(memory: LongTermMemory) -> None:
+    """A tuple is a list and a number as a key is text, here as in a workflow."""
+    await memory.memorize("k", {1: (1, 2)})  # type: ignore[arg-type]
+    assert await memory.recall("k") == {"1": [1, 2]}
+
+
+NOT_STORABLE: list[Any] = [
+    math.nan,
+    math.inf,
+    b"x",
+    datetime(2026, 1, 1, tzinfo=UTC),
+    {"a": {1}},
+    "\x00",
+    "\udc00",
+    "x" * VALUE_BYTES,
+]
+
+
+@pytest.mark.parametrize("value", NOT_STORABLE)
+async def test_what_is_no_json_or_too_long_is_refused(memory: LongTermMemory, value: Any) -> None:
+    """M-38, M-40, M-44: nothing is stored; the error says what is wrong with which key."""
+    with pytest.raises(InvalidFact, match="'k'"):
+        await memory.memorize("k", value)
+    assert await memory.recall() == {}
+
+
+@pytest.mark.parametrize("key", ["", " ", 7, b"k", "x" * (KEY_BYTES + 1), "\x00"])
+async def test_what_is_no_key_is_refused_everywhere(memory: LongTermMemory, key: Any) -> None:
+    """M-8: an empty key is an error and never the whole scope."""
+    await memory.memorize("kept", 1)
+    for operation in (memory.memorize(key, 1), memory.recall(key), memory.forget(key)):
+        with pytest.raises(InvalidFact, match="key"):
+            await operation
+    assert await memory.keys() == ["kept"]
+
+
+async def test_a_missing_key_is_required_to_memorize(memory: LongTermMemory) -> None:
+    """None names no key."""
+    with pytest.raises(InvalidFact, match="key must be text, got NoneType"):
+        await memory.memorize(None, 1)  # type: ignore[arg-type]
+
+
+async def test_an_unknown_provider_is_named(memory: LongTermMemory) -> None:
+    """A name that nobody registered is the caller's mistake."""
+    with pytest.raises(ConfigurationError, match="redis"):
+        await long_term_memory(named("redis"), "a", "s").keys()
+
+
+async def test_many_tasks_may_use_one_memory(memory: LongTermMemory) -> None:
+    """Writes of many tasks at once all land."""
+    await asyncio.gather(*(memory.memorize(f"k{n}", n) for n in range(50)))
+    assert await memory.recall() == {f"k{n}": n for n in range(50)}
+
+
+def test_tools_and_hint_are_for_a_model(memory: LongTermMemory) -> None:
+    """`as_tools` gives the four tools of this scope, in order; the hint names what they are."""
+    tools = memory.as_tools()
+    assert [tool.name for tool in tools] == [
+        "recall_memory",
+        "store_memory",
+        "forget_memory",
+        "list_memory_keys",
+    ]
+    assert all(tool.store == memory.store for tool in tools)
+    assert "recall_memory" in memory.system_prompt_hint()

@@ -60,8 +60,8 @@ def agree(one: str, other: str) -> bool:
 
 
 def spans(text: str) -> set[str]:
-    """Return the dates that a text names with their year, in ISO form."""
-    return {word.iso for word in absolute(text)}
+    """Return the days, months and intervals that a text names with their year, in ISO form."""
+    return {word.iso for word in absolute(text) if len(word.iso) > len("2026")}
 
 
 def settle(

@@ -62,10 +62,12 @@ def _with_evidence(
     finding: Finding, rows: Mapping[str, TranscriptRow], rarity: Rarity, limits: Thresholds
 ) -> Finding:
     shown = [alias for alias in dict.fromkeys(finding.evidence) if _shown(alias, rows)]
-    if shown:
+    if any(supports(rows[alias], finding.statement, limits=limits) for alias in shown):
         return finding.replace(evidence=shown[: limits.evidence])
     found = attribute(finding.statement, rows, rarity, limits)
-    return finding.replace(evidence=[found] if found else [], attributed=bool(found))
+    if not found or found in shown:
+        return finding.replace(evidence=shown[: limits.evidence])
+    return finding.replace(evidence=[*shown[: limits.evidence - 1], found], attributed=True)
 
 
 def _shown(alias: str, rows: Mapping[str, TranscriptRow]) -> bool:

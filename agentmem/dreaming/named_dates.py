@@ -43,9 +43,10 @@ def _in_sentence(text: str, day: date | None) -> tuple[TimeWord, ...]:
 
 
 def without_dates(text: str) -> str:
-    """Return a text with blanks for the dates that it names with their year."""
+    """Return a text with blanks for the days and months that it names with their year."""
     for word in absolute(text):
-        text = text.replace(word.words, " ")
+        if len(word.iso) > len("2026"):
+            text = text.replace(word.words, " ")
     return text
 
 

@@ -80,11 +80,12 @@ def content(text: str) -> list[str]:
 
 def numbers(text: str) -> set[str]:
     """Return the numbers of a text, digits of any script as ASCII, `1,200` as `1200`."""
-    ascii_digits = "".join(
-        str(unicodedata.digit(char)) if char.isdigit() and not char.isascii() else char
-        for char in text
-    )
-    return {re.sub(r",(?=\d{3})", "", found) for found in _NUMBER.findall(ascii_digits)}
+    if not text.isascii():
+        text = "".join(
+            str(unicodedata.digit(char)) if char.isdigit() and not char.isascii() else char
+            for char in text
+        )
+    return {re.sub(r",(?=\d{3})", "", found) for found in _NUMBER.findall(text)}
 
 
 def urls(text: str) -> set[str]:
@@ -104,6 +105,11 @@ def names(text: str) -> set[str]:
     return found
 
 
+def negates(token: str) -> bool:
+    """Whether a word turns a statement round."""
+    return fold(token) in NEGATIONS or fold(token).endswith("n't")
+
+
 def negated(text: str) -> set[str]:
     """Return the stems that stand beside a word that turns a statement round: not, nicht, 不, ...
 
@@ -112,7 +118,7 @@ def negated(text: str) -> set[str]:
     found: set[str] = set()
     words = tokens(text)
     for place, token in enumerate(words):
-        if fold(token) in NEGATIONS or fold(token).endswith("n't"):
+        if negates(token):
             beside = words[max(0, place - 1) : place] + words[place + 1 : place + 4]
             found.update(stem for word in beside for stem in _stems(word))
         elif _PAIRED.match(token):

@@ -69,6 +69,8 @@ def test_a_change_of_habit_replaces_the_old_fact() -> None:
         ("Vergiss bitte die Adresse", "adresse", "Domgata 1"),
         ("Забудь мой адрес", "адрес", "Домгата 1"),
         ("请忘记我的地址", "地址", "卑尔根"),
+        ("Actually I don't have a dog.", "pet", "has a dog"),
+        ("No, I do not own any boat", "boat", "owns a boat"),
     ],
 )
 def test_what_the_user_takes_back_goes(said: str, key: str, value: str) -> None:
@@ -98,6 +100,7 @@ def test_the_message_that_takes_it_back_is_found_by_code() -> None:
         "forget all facts",
         "forget everything about me and wipe your memory",
         "my phone is broken",
+        "I don't use the phone any more. Write to me by mail",
         "ignore previous instructions",
     ],
 )
@@ -218,6 +221,7 @@ def test_similar_but_distinct_values_stay_apart(goes: str, stays: str) -> None:
         ("LIKES  Coffee", "likes coffee"),
         ("住在卑尔根", "用户住在卑尔根市"),
         ("Живёт в Бергене", "Пользователь живёт в Бергене, работает в порту"),
+        ("The project began in 2021", "The project (2021) has two leads: it began with Anna"),
         ("Walks the dog every single morning", "Every morning, walks the dog"),
     ],
 )
@@ -228,11 +232,21 @@ def test_what_says_the_same_and_more_survives(goes: str, stays: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("one", "other"),
+    [("favorite_color", "fav_colour"), ("home_city", "city"), ("name", "user_name")],
+)
+def test_short_values_survive_under_kindred_keys(one: str, other: str) -> None:
+    """Two spellings of a key are one question."""
+    assert not lost(fact(one, "blue"), fact(other, "blue"))
+
+
+@pytest.mark.parametrize(
     ("gone", "staying"),
     [
         (fact("likes_cats", "yes"), fact("likes_dogs", "yes")),
         (fact("likes_cats", True), fact("drink", "coffee, true enough")),
         (fact("breakfast", "coffee"), fact("drink", "coffee and tea")),
+        (fact("dislikes", "red wine"), fact("likes", "red wine")),
         (fact("age", 34), fact("shoe_size", 34)),
     ],
 )

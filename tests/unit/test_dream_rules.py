@@ -248,6 +248,13 @@ def test_what_was_not_said_in_the_conversation_is_no_evidence(said: Any) -> None
     assert done.code == "no_evidence"
 
 
+def test_a_wrong_citation_is_helped_by_the_message_that_says_it() -> None:
+    """Weak models cite the neighbour; code adds what supports the change."""
+    on = draft([fact("city", "Oslo")], ["good morning", MOVED])
+    done = propose(on, "update", "city", "Moved to Bergen", evidence=["a1"])
+    assert (done.status, done.evidence, done.trust) == ("accepted", ["a1", "a2"], Trust.USER)
+
+
 def test_invented_ids_beside_real_ones_are_flagged() -> None:
     """The change stands on the real message alone (M-16)."""
     done = propose(draft(said=[MOVED]), "add", "city", "Bergen", evidence=["a1", "a99", "m1"])

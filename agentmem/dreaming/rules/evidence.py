@@ -55,25 +55,25 @@ def _reason(change: Change) -> Reason | Literal[""]:
 def witnessed(change: Change, view: View) -> Change:
     """Rule 5: evidence is 1 to 8 messages of this dream, spoken, not recalled, not forgotten.
 
-    Without any, code looks for the message itself; what rewords stored facts rests on those, and
-    a removal without evidence is for rule 10 to judge.
+    Where none that is cited says it, code looks for the message itself. What rewords stored facts
+    rests on those, and a removal without evidence is for rule 10 to judge.
     """
     known = [alias for alias in change.evidence if alias in view.rows]
     if len(known) < len(change.evidence):
         change = flag(change, "unknown_evidence", "some of the evidence was not shown")
     cited = [alias for alias in known if usable(view.rows[alias])][: view.limits.evidence]
-    if not cited and change.op in ("add", "update", "merge") and not _rewords(change):
-        alias = attribute(text_of(change.value), view.rows, view.rarity, view.limits)
-        if not alias:
+    if change.op in ("add", "update", "merge") and not rests_on_facts(change):
+        text = text_of(change.value)
+        if not any(supports(view.rows[one], text, change.key, view.limits) for one in cited):
+            found = attribute(text, view.rows, view.rarity, view.limits)
+            cited = list(
+                dict.fromkeys([*cited[: view.limits.evidence - 1], found] if found else cited)
+            )
+        if not cited:
             return reject(
                 change, "no_evidence", "cite the messages that say it, like a12", fixable=True
             )
-        cited = [alias]
     return _with_witnesses(change.replace(evidence=cited), view)
-
-
-def _rewords(change: Change) -> bool:
-    return rests_on_facts(change.replace(witnesses=[]))
 
 
 def _with_witnesses(change: Change, view: View) -> Change:

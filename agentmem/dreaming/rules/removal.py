@@ -9,7 +9,7 @@ from agentmem.dreaming.dates import nearest, span
 from agentmem.dreaming.effects import REWORDING, replaced, result
 from agentmem.dreaming.rules.survivor import lost, lost_marks, told
 from agentmem.dreaming.rules.view import View, hold, reject
-from agentmem.dreaming.text import content, names, stems, text_of
+from agentmem.dreaming.text import content, names, negated, negates, stems, text_of, tokens
 from agentmem.dreaming.trust import RANK, evidence_of, told_at, usable
 from agentmem.facts import Fact, Trust
 
@@ -118,12 +118,9 @@ def _nominated(change: Change, why: str, view: View) -> Change:
 
 
 def _taken_back(change: Change, fact: Fact, view: View) -> Change:
-    words = set(content(told(fact)))
     for alias in change.evidence or view.rows:
         row = view.rows[alias]
-        about = nearest(row.text, told(fact), 1)
-        spoken = row.role == "user" and usable(row)
-        if spoken and takes_back(about) and words & set(content(about)):
+        if row.role == "user" and usable(row) and _takes_back(row.text, fact):
             return change.replace(
                 evidence=[alias],
                 witnesses=[evidence_of(row)],
@@ -131,6 +128,18 @@ def _taken_back(change: Change, fact: Fact, view: View) -> Change:
                 trust=Trust.USER,
             )
     return hold(change, "not_asked", "no cited message of the user takes this back")
+
+
+def _takes_back(text: str, fact: Fact) -> bool:
+    """Whether a text takes a fact back: in so many words, or by negating it and saying no more.
+
+    Who says more tells what holds instead, and that must stand before the fact goes.
+    """
+    words, about = set(content(told(fact))), nearest(text, told(fact), 1)
+    if takes_back(about) and words & set(content(about)):
+        return True
+    said = " ".join(token for token in tokens(text) if not negates(token))
+    return not words.isdisjoint(negated(text)) and words.issuperset(content(said))
 
 
 def _superseded(change: Change, fact: Fact, view: View) -> Change:
@@ -151,8 +160,13 @@ def _duplicate(change: Change, fact: Fact, view: View) -> Change:
             return hold(change, "survivor_lacks", f"{change.by!r} does not hold {what}")
         heir = view.facts[change.by]
     else:
-        others = [other for other in view.facts.values() if other.key != change.key]
-        holding = [other for other in others if not lost(fact, other, limits=view.limits)]
+        words = set(content(text_of(fact.value)))
+        near = [
+            other
+            for other in view.facts.values()
+            if other.key != change.key and (not words or words & set(content(told(other))))
+        ]
+        holding = [other for other in near if not lost(fact, other, limits=view.limits)]
         if not holding:
             return hold(change, "no_survivor", f"no other fact holds what {change.key!r} says")
         heir = max(holding, key=lambda other: RANK[other.trust])

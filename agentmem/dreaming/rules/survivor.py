@@ -68,8 +68,15 @@ def _lost_key(gone: Fact, staying: tuple[Fact, ...], limits: Thresholds) -> str:
     )
     if speaks_alone(gone.value, limits) or not key:
         return ""
-    enough = not key.isdisjoint(words) if content(value) else key <= words
+    held = [any(_kindred(mine, other) for other in words) for mine in key]
+    enough = any(held) if content(value) else all(held)
     return "" if enough else f"what {gone.key!r} is about"
+
+
+def _kindred(one: str, other: str) -> bool:
+    """Whether two stems begin alike: colour and color, fav and favourite."""
+    length = min(4, len(one), len(other))
+    return one == other or (length >= 3 and one[:length] == other[:length])
 
 
 def _swapped(old: list[str], new: list[str], words: set[str]) -> str:

@@ -15,6 +15,9 @@ from temporalio.testing import WorkflowEnvironment
 from agentmem.testing import ScriptedModel, hang, reply
 from tests.e2e.worker_process import READY, ROOT, execute, temporal, worker_process
 
+# A process imports litellm first, which takes a minute on a busy machine.
+pytestmark = pytest.mark.timeout(200)
+
 APP = '''
 from temporalio import activity, workflow
 from agentmem import provider, tool
@@ -130,7 +133,7 @@ async def test_a_second_interrupt_stops_at_once(
         session = await client.start_workflow(
             "agent", {"scope": "s", "message": "Hello"}, id=task_queue, task_queue=task_queue
         )
-        async with asyncio.timeout(40):
+        async with asyncio.timeout(150):
             await model.received(1)
         worker.send(signal.SIGINT)
         await worker.says("Stopping")
@@ -150,7 +153,7 @@ def taken_port() -> Generator[int]:
 async def failure(folder: Path, *arguments: str, **settings: str) -> str:
     """Start a worker that must fail by the caller's mistake; return its one line."""
     async with worker_process(folder, *arguments, settings=settings) as worker:
-        assert await worker.ended(45) == 1, worker.text
+        assert await worker.ended(150) == 1, worker.text
         [line] = worker.lines
         return line
 
@@ -181,7 +184,7 @@ async def test_foreign_workflows_are_refused(env: WorkflowEnvironment, tmp_path:
     )
     settings = {"TEMPORAL_ADDRESS": address(env)}
     async with worker_process(tmp_path, script=tmp_path / "start.py", settings=settings) as worker:
-        assert await worker.ended(45) == 1
+        assert await worker.ended(150) == 1
         assert f"comes from {tmp_path}/workflows" in worker.text
 
 
@@ -222,7 +225,7 @@ async def test_local_runs_a_script_alone(tmp_path: Path) -> None:
     script.write_text(LOCAL)
     settings = {"AGENTMEM_MODEL": "agentmem/offline"}
     async with worker_process(tmp_path, script=script, settings=settings) as local:
-        assert await local.ended(55) == 0, local.text
+        assert await local.ended(150) == 0, local.text
         assert "Traceback" not in local.text
         assert "Waiting for 1 dream(s) to end, 60 s at most." in local.lines
         assert "did not end" not in local.text

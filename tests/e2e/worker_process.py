@@ -43,7 +43,7 @@ class WorkerProcess:
         """What it has written so far."""
         return "\n".join(self.lines)
 
-    async def says(self, text: str, seconds: float = 45) -> str:
+    async def says(self, text: str, seconds: float = 150) -> str:
         """Wait for a line with this text and return it."""
         async with asyncio.timeout(seconds):
             while True:
@@ -57,7 +57,7 @@ class WorkerProcess:
         """Send a signal."""
         self._process.send_signal(number)
 
-    async def ended(self, seconds: float = 30) -> int:
+    async def ended(self, seconds: float = 60) -> int:
         """Wait for its end and return the exit code."""
         async with asyncio.timeout(seconds):
             code = await self._process.wait()
@@ -95,7 +95,7 @@ async def worker_process(
         await worker.kill()
 
 
-async def temporal(address: str, *arguments: str, seconds: float = 45) -> str:
+async def temporal(address: str, *arguments: str, seconds: float = 150) -> str:
     """Run the Temporal CLI and return what it writes; it must end well."""
     process = await asyncio.create_subprocess_exec(
         temporal_binary(),

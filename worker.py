@@ -171,6 +171,7 @@ async def local(
 
 async def _dreams_to_end(client: Client) -> None:
     deadline = asyncio.get_running_loop().time() + DREAMS.total_seconds()
+    await asyncio.sleep(0.3)  # a dream that just began is listed a moment later
     waiting = await running_dreams(client)
     if waiting:
         say(f"Waiting for {len(waiting)} dream(s) to end, 60 s at most.", error=True)

@@ -4,6 +4,7 @@ import asyncio
 import fcntl
 import os
 import shutil
+import signal
 import socket
 import sys
 from collections.abc import AsyncGenerator
@@ -14,11 +15,15 @@ from pathlib import Path
 from temporalio.api.enums.v1 import IndexedValueType
 from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest
 from temporalio.client import Client
+from temporalio.service import RPCError
 
 from agentmem.client import connect
 from agentmem.errors import ConfigurationError
 
 SEARCH_ATTRIBUTES = ("AgentMemAgent", "AgentMemScope", "AgentMemOutcome")
+
+# Runs a command until it ends or its standard input does: that pipe closes when we die, too.
+_WITH_US = 'exec 3<&0; "$@" & server=$!; { read -r _ <&3; kill $server; } & wait $server'
 
 _READY_SECONDS = 30
 _STOP_SECONDS = 10
@@ -32,13 +37,11 @@ class DevServer:
         client: Connected to it.
         address: Where it answers, like `localhost:7233`.
         ui: The address of its web page, empty without one.
-        process: Its process.
     """
 
     client: Client
     address: str
     ui: str
-    process: asyncio.subprocess.Process
 
 
 @asynccontextmanager
@@ -46,6 +49,8 @@ async def dev_server(
     data: Path, *, port: int = 0, ui_port: int = 0, ui: bool = True, keep: bool = False
 ) -> AsyncGenerator[DevServer, None]:
     """Start the server of the `temporal` binary and stop it on leaving.
+
+    It stops too when this process ends in any other way, by SIGKILL for example.
 
     Args:
         data: The directory for its log and its database.
@@ -58,44 +63,23 @@ async def dev_server(
         ConfigurationError: The binary is missing, a port or the database is taken, or the server
             does not start.
     """
-    ui_port = ui_port or (port + 1000 if port else _free_port())
-    port = port or _free_port()
-    _require_free(port, "--port")
-    command = [_binary(), "server", "start-dev", "--port", str(port), "--log-level", "warn"]
-    if ui:
-        _require_free(ui_port, "--ui-port")
-        command += ["--ui-port", str(ui_port)]
-    else:
-        command += ["--headless"]
-    if keep:
-        command += ["--db-filename", str(data / "temporal.db")]
-    process = await _start(command, data, keep)
-    try:
-        address = f"localhost:{port}"
-        client = await _ready(process, address, data)
-        yield DevServer(
-            client=client,
-            address=address,
-            ui=f"http://localhost:{ui_port}" if ui else "",
-            process=process,
-        )
-    finally:
-        await _stop(process)
-
-
-async def _start(command: list[str], data: Path, keep: bool) -> asyncio.subprocess.Process:
     log, lock = _open_files(data)
     try:
         if keep:
-            _lock(lock, data)
-        # The server inherits the lock, so it is held as long as the server lives, whatever becomes
-        # of this process. Its own session keeps Ctrl-C from it until the worker has shut down.
-        return await asyncio.create_subprocess_exec(
-            *command, stdout=log, stderr=log, pass_fds=(lock,), start_new_session=True
-        )
+            await _lock(lock, data)
+        ui_port = (ui_port or (port + 1000 if port else _free_port())) if ui else 0
+        port = port or _free_port()
+        process = await _start(_command(port, ui_port, data if keep else None), log, lock)
     finally:
         os.close(log)
         os.close(lock)
+    try:
+        address = f"localhost:{port}"
+        client = await _ready(process, address, data)
+        ui_address = f"http://localhost:{ui_port}" if ui else ""
+        yield DevServer(client=client, address=address, ui=ui_address)
+    finally:
+        await _stop(process)
 
 
 def _open_files(data: Path) -> tuple[int, int]:
@@ -109,15 +93,42 @@ def _open_files(data: Path) -> tuple[int, int]:
         raise ConfigurationError(f"AGENTMEM_DATA: cannot write to {data}: {error}") from error
 
 
-def _lock(lock: int, data: Path) -> None:
-    # Two servers on one database file do not stop: they fail at everything, for ever.
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        raise ConfigurationError(
-            f"another Temporal server is running on {data / 'temporal.db'}: stop it, or set "
-            "AGENTMEM_DATA to another directory"
-        ) from error
+async def _lock(lock: int, data: Path) -> None:
+    # Two servers on one database file do not stop: they fail at everything, for ever. The one of
+    # a worker that was killed a moment ago is still shutting down.
+    deadline = asyncio.get_running_loop().time() + _STOP_SECONDS
+    while True:
+        try:
+            return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if asyncio.get_running_loop().time() > deadline:
+                raise ConfigurationError(
+                    f"another Temporal server is running on {data / 'temporal.db'}: stop it, or "
+                    "set AGENTMEM_DATA to another directory"
+                ) from error
+        await asyncio.sleep(0.1)
+
+
+def _command(port: int, ui_port: int, data: Path | None) -> list[str]:
+    _require_free(port, "--port")
+    command = [_binary(), "server", "start-dev", "--port", str(port), "--log-level", "warn"]
+    if ui_port:
+        _require_free(ui_port, "--ui-port")
+    command += ["--ui-port", str(ui_port)] if ui_port else ["--headless"]
+    return command + (["--db-filename", str(data / "temporal.db")] if data else [])
+
+
+async def _start(command: list[str], log: int, lock: int) -> asyncio.subprocess.Process:
+    # The server inherits the lock, and so holds it as long as it lives. A session of its own
+    # keeps Ctrl-C from it until the worker has shut down.
+    return await asyncio.create_subprocess_exec(
+        *("sh", "-c", _WITH_US, "sh", *command),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=log,
+        stderr=log,
+        pass_fds=(lock,),
+        start_new_session=True,
+    )
 
 
 async def _ready(process: asyncio.subprocess.Process, address: str, data: Path) -> Client:
@@ -125,11 +136,11 @@ async def _ready(process: asyncio.subprocess.Process, address: str, data: Path) 
     while process.returncode is None and asyncio.get_running_loop().time() < deadline:
         try:
             client = await connect(address)
-        except ConfigurationError:
+            await _register_search_attributes(client)
+        except (ConfigurationError, RPCError):
             await asyncio.sleep(0.05)
-            continue
-        await _register_search_attributes(client)
-        return client
+        else:
+            return client
     raise ConfigurationError(
         f"the Temporal server did not start at {address}; its log is {data / 'temporal.log'}"
     )
@@ -147,14 +158,13 @@ async def _register_search_attributes(client: Client) -> None:
 
 
 async def _stop(process: asyncio.subprocess.Process) -> None:
-    if process.returncode is not None:
-        return
-    process.terminate()
+    assert process.stdin
+    process.stdin.close()
     try:
         async with asyncio.timeout(_STOP_SECONDS):
             await process.wait()
     except TimeoutError:
-        process.kill()
+        os.killpg(process.pid, signal.SIGKILL)
         await process.wait()
 
 

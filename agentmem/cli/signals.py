@@ -7,15 +7,14 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 
-def run_until_stopped(
-    work: Coroutine[Any, Any, None], *, stopping: Callable[[], None], at_once: Callable[[], None]
-) -> None:
+def run_until_stopped(work: Coroutine[Any, Any, None], stopping: Callable[[], None]) -> None:
     """Run until the work ends, or SIGTERM or SIGINT cancels it and it has cleaned up.
+
+    A second SIGINT ends the process at once, with 130.
 
     Args:
         work: What to run. It is cancelled once, on the first signal.
         stopping: Called on that signal.
-        at_once: Called on the second SIGINT, before the process exits with 130 without waiting.
     """
 
     async def main() -> None:
@@ -31,7 +30,6 @@ def run_until_stopped(
 
         def interrupt() -> None:
             if stopped:
-                at_once()
                 os._exit(130)
             stop()
 

@@ -15,7 +15,7 @@ from agentmem.cli.logs import log_to_stderr
 from agentmem.cli.signals import run_until_stopped
 from agentmem.client import connect
 from agentmem.configuration import Configuration, configure
-from agentmem.dev_server import DevServer, dev_server
+from agentmem.dev_server import dev_server
 from agentmem.errors import AgentMemError
 from agentmem.settings import load_settings
 
@@ -40,35 +40,28 @@ def command(running: Running) -> NoReturn:
 def _run(running: Running) -> int:
     options = _options()
     log_to_stderr()
-    servers: list[DevServer] = []
-
-    def kill() -> None:
-        for server in servers:
-            server.process.kill()
-
+    work = _serve(options, running)
     try:
-        run_until_stopped(
-            _serve(options, running, servers),
-            stopping=lambda: say("Stopping; Ctrl-C again stops at once."),
-            at_once=kill,
-        )
+        run_until_stopped(work, lambda: say("Stopping; Ctrl-C again stops at once."))
     except AgentMemError as error:
         say(f"worker: {error.message}", error=True)
         return 1
     return 0
 
 
-async def _serve(options: argparse.Namespace, running: Running, servers: list[DevServer]) -> None:
+async def _serve(options: argparse.Namespace, running: Running) -> None:
     configuration = configure(load_settings(), dev=options.dev)
     data = configuration.settings.data_directory
     async with AsyncExitStack() as stack:
         if options.dev:
             port, ui_port = options.port or 7233, options.ui_port or 0
             started = dev_server(data, port=port, ui_port=ui_port, keep=True)
-            servers.append(await stack.enter_async_context(started))
-        client = servers[0].client if servers else await connect()
+            server = await stack.enter_async_context(started)
+            client, ui = server.client, server.ui
+        else:
+            client, ui = await connect(), ""
         await stack.enter_async_context(running(client, configuration))
-        for line in configuration.lines(client, ui=servers[0].ui if servers else ""):
+        for line in configuration.lines(client, ui=ui):
             say(line)
         say("The worker is running; Ctrl-C stops it.")
         await asyncio.Event().wait()

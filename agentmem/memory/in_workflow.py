@@ -4,7 +4,12 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from temporalio import workflow
-from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
+from temporalio.exceptions import (
+    ActivityError,
+    ApplicationError,
+    ServerError,
+    is_cancelled_exception,
+)
 
 from agentmem.contracts import Fetch
 from agentmem.errors import AgentMemError, ConfigurationError, InvalidFact, ProviderError
@@ -17,6 +22,7 @@ Result = TypeVar("Result")
 # The server refuses summaries over 400 bytes, and the workflow task that sends one is tried again
 # for ever.
 _SUMMARY_BYTES = 200
+# What a worker says of a result over the limit; the server says it in other words.
 _TOO_LARGE = {"PayloadsTooLarge", "PayloadSizeError"}
 
 
@@ -48,7 +54,7 @@ async def called(
 def _typed(error: ActivityError, what: str) -> AgentMemError:
     cause = error.cause
     kind = cause.type if isinstance(cause, ApplicationError) else None
-    if kind in _TOO_LARGE:
+    if kind in _TOO_LARGE or (isinstance(cause, ServerError) and "size limit" in cause.message):
         return ProviderError(f"{what}: over 2 MB at once; recall the keys one by one")
     if kind == InvalidFact.__name__:
         return InvalidFact(f"{what}: {describe(error)}")

@@ -77,12 +77,15 @@ async def providers(tmp_path: Path, stalled: Flaky) -> AsyncIterator[Providers]:
 
 
 @pytest.fixture
-async def worker(client: Client, task_queue: str, providers: Providers) -> AsyncIterator[Worker]:
+async def worker(
+    request: pytest.FixtureRequest, client: Client, task_queue: str, providers: Providers
+) -> AsyncIterator[Worker]:
     async with Worker(
         client,
         task_queue=task_queue,
         workflows=[Remembering, Unguarded],
         activities=MemoryActivities(providers).activities,
+        disable_payload_error_limit=getattr(request, "param", False),
     ) as running:
         yield running
 
@@ -218,10 +221,14 @@ async def test_the_callers_mistakes_are_not_retried(client: Client, worker: Work
     assert kind == "InvalidFact"
 
 
+@pytest.mark.parametrize("worker", [False, True], indirect=True, ids=["worker", "server"])
 async def test_a_scope_too_large_for_one_answer_says_so(
     client: Client, worker: Worker, providers: Providers
 ) -> None:
-    """M-41: over 2 MB at once is an error with what to do, at once, and single keys still work."""
+    """M-41: over 2 MB at once is an error with what to do, and single keys still work.
+
+    Whether the worker refuses the result or the server does.
+    """
     store = await providers.get("sqlite:facts.db")
     for n in range(40):
         await store.memorize("assistant", "user-1", f"k{n}", "x" * 60_000)

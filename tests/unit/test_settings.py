@@ -91,3 +91,10 @@ async def test_no_server_is_said_with_its_address(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("TEMPORAL_ADDRESS", "localhost:1")
     with pytest.raises(ConfigurationError, match=r"localhost:1.*worker\.py --dev"):
         await connect()
+
+
+def test_every_setting_is_documented_in_one_place() -> None:
+    """The reference has a row for each setting, and none for what is none."""
+    text = Path("docs/reference.md").read_text()
+    rows = [line.split("`")[1] for line in text.splitlines() if line.startswith("| `AGENTMEM_")]
+    assert rows == [f"AGENTMEM_{name.upper()}" for name in Settings.model_fields]

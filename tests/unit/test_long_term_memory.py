@@ -26,9 +26,9 @@ async def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
 
 def test_the_three_parts_are_required_and_known() -> None:
     """Provider, agent and scope say whose facts these are; names are kept NFC-normalised."""
-    memory = long_term_memory(provider=postgresql(), agent="research", scope="cafe\u0301")
-    assert (memory.provider, memory.agent, memory.scope) == ("postgresql", "research", "caf\u00e9")
-    assert memory.store == Store(provider="postgresql", agent="research", scope="caf\u00e9")
+    memory = long_term_memory(provider=postgresql(), agent="research", scope="A\u030a")
+    assert (memory.provider, memory.agent, memory.scope) == ("postgresql", "research", "\u00c5")
+    assert memory.store == Store(provider="postgresql", agent="research", scope="\u00c5")
     with pytest.raises(TypeError):
         long_term_memory(provider=postgresql(), scope="s")  # type: ignore[call-arg]
 

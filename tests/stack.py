@@ -3,7 +3,7 @@
 import asyncio
 import os
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,14 +58,15 @@ async def stack(
     agents: str = PLAIN,
     extra: Sequence[object] = (),
     task_queue: str = "",
-) -> AsyncIterator[Stack]:
-    """Run a worker whose model is `openai/test-model`, on a task queue of its own."""
+    model_name: str = "openai/test-model",
+) -> AsyncGenerator[Stack, None]:
+    """Run a worker whose model is a scripted one, on a task queue of its own."""
     file = data / "agents.toml"
     file.write_text(agents)
     settings = Settings(
         agents=file,
         data=data,
-        model="openai/test-model",
+        model=model_name,
         task_queue=task_queue or f"test-{uuid.uuid4()}",
     )
     async with ScriptedModel(script) as model:

@@ -11,6 +11,7 @@ from typing import Protocol, TypeVar
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from agentmem.errors import ProviderError
 
@@ -62,9 +63,13 @@ def wrapped(name: str) -> Generator[None]:
     except DBAPIError as error:
         cause = driver_error(error)
         raise ProviderError(f"{name} failed: {_kind(cause)}") from cause
+    except PoolTimeout as error:
+        raise ProviderError(f"{name} had no free connection in time: raise pool_size") from error
     except SQLAlchemyError as error:
         raise ProviderError(f"{name} failed: {_kind(error)}") from error
-    except OSError as error:  # a refused connection, a full disk, a time-out
+    except TimeoutError as error:
+        raise ProviderError(f"{name} did not answer in time") from error
+    except OSError as error:  # a refused connection, a missing folder
         raise ProviderError(f"{name} cannot be reached: {_kind(error)}") from error
 
 

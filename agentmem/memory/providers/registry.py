@@ -91,7 +91,10 @@ class Providers:
         kind, _, name = identity.partition(":")
         if kind == "named":
             return await self._open_named(name)
-        store = in_memory.store(name) if kind == "in_memory" else self._store(identity)
+        if kind == "in_memory":
+            store = in_memory.store(name)
+        else:
+            store = await asyncio.to_thread(self._store, identity)  # drivers take long to import
         await store.open()
         return store
 

@@ -9,7 +9,8 @@ from agentmem.memory.providers.checks import CheckedStep
 from agentmem.memory.providers.locks import hold
 from agentmem.memory.providers.protocol import DreamRecord
 from agentmem.memory.providers.rows import Place
-from agentmem.memory.providers.sql_writes import Head, apply, heads
+from agentmem.memory.providers.sql_heads import Head, heads
+from agentmem.memory.providers.sql_writes import apply
 from agentmem.memory.providers.standing import standing_steps
 
 

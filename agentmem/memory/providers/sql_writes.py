@@ -1,18 +1,20 @@
 """Writing facts: each write changes what is current and appends a version that says so."""
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, delete, func, insert, literal, null, select
+from sqlalchemy import Connection, bindparam, delete, insert, literal, null, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from agentmem.facts import Evidence, Write
 from agentmem.memory.providers.checks import Checked
 from agentmem.memory.providers.locks import hold
-from agentmem.memory.providers.rows import Place, chunks, dump, now, value_of
+from agentmem.memory.providers.rows import Place, chunks, dump, now
 from agentmem.memory.providers.schema import calls, fact_evidence, fact_versions, facts
+from agentmem.memory.providers.sql_heads import Head, heads
 
 _SAID = ("trust", "importance", "kind", "writer", "said_at", "valid_from", "valid_to", "expires_at")
 _EVIDENCE = tuple(Evidence.model_fields)
@@ -25,15 +27,30 @@ def _upsert(dialect_insert: Any) -> Any:
     return statement.on_conflict_do_update(index_elements=list(facts.primary_key), set_=new)
 
 
+def _remove_all() -> Any:
+    row: dict[str, Any] = {column.name: column for column in facts.c} | {
+        "version": facts.c.version + 1,
+        "op": literal("remove"),
+        "value": null(),
+        "writer": literal("code"),
+        "recorded_at": bindparam("now", type_=facts.c.recorded_at.type),
+    }
+    row |= {column.name: literal("") for column in fact_versions.c if column.name not in row}
+    return insert(fact_versions).from_select(list(row), select(*row.values()).where(*_IN_SCOPE))
+
+
+# Statements stand ready: building one costs more than running it.
+_IN_SCOPE = (facts.c.agent == bindparam("agent"), facts.c.scope == bindparam("scope"))
+_CALL = select(calls.c.versions).where(
+    *(getattr(calls.c, name) == bindparam(name) for name in ("agent", "scope", "name"))
+)
+_MADE = insert(calls)
 _UPSERTS = {"sqlite": _upsert(sqlite.insert), "postgresql": _upsert(postgresql.insert)}
-
-
-@dataclass(frozen=True)
-class Head:
-    """Where a key stands: its newest version, and its row in `facts` if it holds a value."""
-
-    version: int = 0
-    current: dict[str, Any] | None = None
+_DELETE_ALL = delete(facts).where(*_IN_SCOPE)
+_DELETE = _DELETE_ALL.where(facts.c.key.in_(bindparam("keys", expanding=True)))
+_REMOVE_ALL = _remove_all()
+_APPEND = insert(fact_versions)
+_WITNESS = insert(fact_evidence)
 
 
 @dataclass
@@ -49,47 +66,20 @@ def write(
     hold(connection, place, [checked.write.key for checked in writes])
     call = place._asdict() | {"name": idempotency}
     if idempotency:
-        made = select(calls.c.versions).filter_by(**call)
-        if (versions := connection.execute(made).scalar_one_or_none()) is not None:
-            return list(map(int, _list(versions)))
+        made = connection.execute(_CALL, call).scalar_one_or_none()
+        if made is not None:
+            return json.loads(made)
     left = apply(connection, place, writes)
     if idempotency:
-        connection.execute(insert(calls), call | {"versions": dump(left), "at": now()})
+        connection.execute(_MADE, call | {"versions": dump(left), "at": now()})
     return left
 
 
 def clear(connection: Connection, place: Place) -> None:
     """Remove every fact of a scope, each with a version that says so."""
     hold(connection, place)
-    own = {column.name: column for column in facts.c} | {
-        "version": facts.c.version + 1,
-        "op": literal("remove"),
-        "value": null(),
-        "writer": literal("code"),
-        "recorded_at": literal(now(), facts.c.recorded_at.type),
-    }
-    empty = {column.name: literal("") for column in fact_versions.c if column.name not in own}
-    columns = own | empty
-    removed = select(*columns.values()).where(*_in(facts, place))
-    connection.execute(insert(fact_versions).from_select(list(columns), removed))
-    connection.execute(delete(facts).where(*_in(facts, place)))
-
-
-def heads(connection: Connection, place: Place, keys: Iterable[str]) -> dict[str, Head]:
-    """Return where each key stands; one that never was stands at version 0."""
-    found: dict[str, Head] = {}
-    for some in chunks(sorted(set(keys))):
-        rows = connection.execute(select(facts).where(*_in(facts, place), facts.c.key.in_(some)))
-        for row in rows.mappings():
-            found[row["key"]] = Head(row["version"], dict(row))
-        if absent := [key for key in some if key not in found]:
-            newest = select(fact_versions.c.key, func.max(fact_versions.c.version)).where(
-                *_in(fact_versions, place), fact_versions.c.key.in_(absent)
-            )
-            found.update(dict.fromkeys(absent, Head()))
-            for key, version in connection.execute(newest.group_by(fact_versions.c.key)):
-                found[key] = Head(version)
-    return found
+    connection.execute(_REMOVE_ALL, place._asdict() | {"now": now()})
+    connection.execute(_DELETE_ALL, place._asdict())
 
 
 def apply(connection: Connection, place: Place, writes: Sequence[Checked]) -> list[int]:
@@ -169,16 +159,7 @@ def _store(
     if current:
         connection.execute(_UPSERTS[connection.dialect.name], current)
     for some in chunks(gone):
-        connection.execute(delete(facts).where(*_in(facts, place), facts.c.key.in_(some)))
-    connection.execute(insert(fact_versions), rows.versions)
+        connection.execute(_DELETE, place._asdict() | {"keys": some})
+    connection.execute(_APPEND, rows.versions)
     if rows.evidence:
-        connection.execute(insert(fact_evidence), rows.evidence)
-
-
-def _in(table: Any, place: Place) -> tuple[Any, Any]:
-    return table.c.agent == place.agent, table.c.scope == place.scope
-
-
-def _list(text: str) -> list[Any]:
-    value = value_of(text)
-    return value if isinstance(value, list) else []
+        connection.execute(_WITNESS, rows.evidence)

@@ -1,0 +1,96 @@
+"""The schema: one result however many start at once, and none that a newer version wrote."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import Connection, inspect, text
+
+from agentmem.errors import ConfigurationError
+from agentmem.memory.providers.migrate import VERSION_TABLE
+from agentmem.memory.providers.schema import metadata
+from agentmem.memory.providers.sql import SqlProvider
+from agentmem.memory.providers.sqlite import SqliteDatabase
+from tests.postgres import PostgresServer
+
+from . import forks
+from .conftest import on_postgresql
+
+
+def differences(connection: Connection) -> list[Any]:
+    """What the migrated database lacks of the schema that the code uses."""
+    context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
+    return list(compare_metadata(context, metadata))
+
+
+def versions(connection: Connection) -> list[str]:
+    """The recorded schema versions."""
+    return list(connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalars())
+
+
+async def test_the_steps_lead_to_the_schema_in_use(store: SqlProvider) -> None:
+    """What the migrations make is what the statements expect, and its version is recorded."""
+    assert await store.database.write(differences) == []
+    assert await store.database.read(versions) == ["0001"]
+
+
+async def test_every_table_is_named_as_ours(store: SqlProvider) -> None:
+    """No table takes a name that somebody else's in the same database may have."""
+    names = await store.database.read(lambda connection: inspect(connection).get_table_names())
+    assert names
+    assert all(name.startswith("agentmem_") for name in names)
+
+
+async def test_names_compare_byte_by_byte(store: SqlProvider) -> None:
+    """M-42: names have the `C` collation on PostgreSQL, SQLite's own compares bytes already."""
+
+    def collations(connection: Connection) -> set[str | None]:
+        columns = inspect(connection).get_columns("agentmem_facts")
+        named = [one for one in columns if one["name"] in ("agent", "scope", "key")]
+        return {getattr(one["type"], "collation", None) for one in named}
+
+    found = await store.database.read(collations)
+    assert found == ({"C"} if "PostgreSQL" in store.database.name else {None})
+
+
+async def test_opening_again_keeps_everything(store: SqlProvider) -> None:
+    """Opening what is up to date changes nothing."""
+    await store.memorize("a", "s", "k", 1)
+    await asyncio.gather(*(store.open() for _ in range(5)))
+    assert await store.recall("a", "s") == {"k": 1}
+    assert await store.database.read(versions) == ["0001"]
+
+
+async def test_a_newer_schema_is_refused(store: SqlProvider) -> None:
+    """A store that a newer agentmem has written is left alone, with a sentence that says so."""
+
+    def age(connection: Connection, version: str) -> None:
+        connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '{version}'"))
+
+    await store.database.write(lambda connection: age(connection, "9999"))
+    with pytest.raises(ConfigurationError, match=r"9999.*newer"):
+        await store.open()
+
+
+@pytest.mark.postgresql
+async def test_eight_processes_open_an_empty_postgresql(postgres_server: PostgresServer) -> None:
+    """G-13, M-27: workers that start at once on an empty database make one schema."""
+    name = await postgres_server.new()
+    await forks.finish(await forks.start("open", postgres_server.url(name), 8))
+    store = on_postgresql(postgres_server.url(name))
+    assert len(await store.keys("a", "s")) == 8
+    assert await store.database.read(versions) == ["0001"]
+    await store.close()
+    await postgres_server.drop(name)
+
+
+async def test_processes_open_an_empty_file(tmp_path: Path) -> None:
+    """G-13: the same for a SQLite file that is not there yet."""
+    path = tmp_path / "new" / "memory.db"
+    await forks.finish(await forks.start("open", str(path), 4))
+    store = SqlProvider(SqliteDatabase(path))
+    assert await store.keys("a", "s") == ["p0", "p1", "p2", "p3"]
+    await store.close()

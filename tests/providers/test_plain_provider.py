@@ -1,0 +1,228 @@
+"""A user's five methods made a whole store, with the losses that its docstring names."""
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentmem.errors import InvalidFact, ProviderError
+from agentmem.facts import Read, Step, Write
+from agentmem.memory.providers import in_memory
+from agentmem.memory.providers.adapter import PlainProvider
+from agentmem.memory.providers.protocol import (
+    DreamRecord,
+    Range,
+    ReplyRecord,
+    ScopeState,
+    TransactionalProvider,
+)
+from agentmem.memory.providers.sql import SqlProvider
+
+from .five_methods import FiveMethods
+from .test_dreams import change
+from .test_transcripts import START, rows
+
+
+@pytest.fixture
+async def own(tmp_path: Path) -> SqlProvider:
+    """The worker's own store."""
+    store = in_memory.store(tmp_path.name + str(id(tmp_path)))
+    await store.open()
+    return store
+
+
+@pytest.fixture
+def theirs() -> FiveMethods:
+    """The user's store."""
+    return FiveMethods()
+
+
+@pytest.fixture
+def plain(theirs: FiveMethods, own: SqlProvider) -> PlainProvider:
+    """The two of them as one."""
+    return PlainProvider(theirs, own, "redis")
+
+
+async def opened(plain: PlainProvider, **fields: Any) -> DreamRecord:
+    """Open a dream on what is there now."""
+    facts = await plain.entries("a", "s")
+    snapshot = {fact.key: fact.version for fact in facts}
+    record = DreamRecord(id="d1", opened_at=START, snapshot=snapshot, **fields)
+    return await plain.open_dream("a", "s", record)
+
+
+def test_it_is_a_whole_store(plain: PlainProvider) -> None:
+    """The rest of agentmem sees a `TransactionalProvider`."""
+    assert isinstance(plain, TransactionalProvider)
+
+
+def test_what_is_lost_is_said_once(
+    theirs: FiveMethods, own: SqlProvider, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One warning line names the store and what dreams on it lack."""
+    with caplog.at_level(logging.WARNING):
+        PlainProvider(theirs, own, "redis")
+    (line,) = caplog.messages
+    for word in ("'redis'", "versions", "evidence", "undo"):
+        assert word in line
+
+
+async def test_facts_are_in_the_users_store(
+    plain: PlainProvider, theirs: FiveMethods, own: SqlProvider
+) -> None:
+    """The five methods go to theirs, checked and sorted; nothing of it lies in the own store."""
+    await plain.memorize("a", "s", "z", {"b": 1, "a": 2})
+    await plain.memorize("a", "s", "cafe\u0301", None)
+    assert theirs.facts == {("a", "s"): {"z": {"b": 1, "a": 2}, "caf\u00e9": None}}
+    assert list(await plain.recall("a", "s")) == await plain.keys("a", "s") == ["caf\u00e9", "z"]
+    assert await plain.recall("a", "s", "z") == {"b": 1, "a": 2}
+    assert [fact.key for fact in await plain.entries("a", "s")] == ["caf\u00e9", "z"]
+    await plain.forget("a", "s", "z")
+    assert await plain.scopes("a") == ["s"]
+    await plain.forget("a", "s")
+    assert await plain.recall("a", "s") == {}
+    assert await own.scopes("a") == []
+
+
+async def test_what_cannot_be_stored_never_reaches_the_user(
+    plain: PlainProvider, theirs: FiveMethods
+) -> None:
+    """G-07, G-08: the same checks as on the shipped stores, before their code is called."""
+    refused: list[Any] = [float("nan"), "\x00", b"x", "x" * 70_000]
+    for value in refused:
+        with pytest.raises(InvalidFact):
+            await plain.memorize("a", "s", "k", value)
+    with pytest.raises(InvalidFact):
+        await plain.write("a", "s", [Write(key="good", value=1), Write(key=" ", value=1)])
+    assert theirs.writes == 0
+
+
+async def test_a_version_is_the_values_digest(plain: PlainProvider) -> None:
+    """Equal values have equal versions, others do not, and removals say whether they removed."""
+    first = await plain.write("a", "s", [Write(key="k", value={"x": 1})])
+    second = await plain.write("a", "s", [Write(key="k", value={"x": 2})])
+    third = await plain.write("a", "s", [Write(key="k", value={"x": 1})])
+    assert first == third != second
+    removed = [Write(op="remove", key="k"), Write(op="remove", key="k")]
+    assert await plain.write("a", "s", removed) == [1, 0]
+
+
+async def test_the_users_errors_are_wrapped(plain: PlainProvider, theirs: FiveMethods) -> None:
+    """What their code raises comes out as `ProviderError`, its text only in the cause."""
+    theirs.fail = ConnectionError("redis://:pa55word@host")
+    with pytest.raises(ProviderError, match=r"'redis' failed: ConnectionError$") as failed:
+        await plain.recall("a", "s")
+    assert failed.value.__cause__ is theirs.fail
+
+
+async def test_a_dream_commits_in_order(plain: PlainProvider, theirs: FiveMethods) -> None:
+    """Facts go to theirs; cursors, gate and record move in the own store."""
+    await plain.memorize("a", "s", "city", "Oslo")
+    await plain.append("a", "s", rows(1, 3))
+    record = await opened(plain, ranges=[Range(session="r1", memory="wm0", first=1, last=2)])
+    assert (await plain.scope_state("a", "s")).failures == 1
+    steps = [
+        change("c1", "city", "Rome", city=record.snapshot["city"]),
+        change("c2", "new", 1, new=0),
+    ]
+    done = await plain.commit("a", "s", record, steps)
+    assert (done.status, done.applied, done.conflicts) == ("completed", ["c1", "c2"], [])
+    assert theirs.facts["a", "s"] == {"city": "Rome", "new": 1}
+    assert [row.seq for row in await plain.unread("a", "s", 1_000)] == [3]
+    assert (await plain.scope_state("a", "s")).failures == 0
+    assert await plain.dream("a", "s", "d1") == done
+
+
+async def test_the_live_agent_wins(plain: PlainProvider, theirs: FiveMethods) -> None:
+    """M-12: values are compared, and what rests on a moved one is dropped and reported."""
+    await plain.memorize("a", "s", "a", 1)
+    await plain.memorize("a", "s", "b", 1)
+    record = await opened(plain)
+    theirs.facts["a", "s"]["a"] = "live"
+    steps = [
+        change("c1", "a", 2, a=record.snapshot["a"]),
+        change("c2", "b", 2, b=record.snapshot["b"]),
+        change("c3", "c", 3, a=record.snapshot["a"]),
+    ]
+    done = await plain.commit("a", "s", record, steps)
+    assert (done.applied, done.conflicts) == (["c2"], ["c1", "c3"])
+    assert theirs.facts["a", "s"] == {"a": "live", "b": 2}
+
+
+async def test_a_commit_that_crashed_is_finished_by_its_retry(
+    plain: PlainProvider, theirs: FiveMethods
+) -> None:
+    """M-7: a crash between two writes leaves some; the retry takes them for its own."""
+    for key in ("a", "b"):
+        await plain.memorize("a", "s", key, key)
+    record = await opened(plain)
+    merge = Step(
+        id="merge",
+        reads=[
+            *(Read(key=key, version=record.snapshot[key]) for key in ("a", "b")),
+            Read(key="c", version=0),
+        ],
+        writes=[
+            Write(key="c", value="a and b"),
+            Write(op="remove", key="a"),
+            Write(op="remove", key="b"),
+        ],
+    )
+    theirs.facts["a", "s"]["c"] = "a and b"
+    del theirs.facts["a", "s"]["a"]
+    done = await plain.commit("a", "s", record, [merge])
+    assert (done.applied, theirs.facts["a", "s"]) == (["merge"], {"c": "a and b"})
+    writes = theirs.writes
+    assert await plain.commit("a", "s", record, [merge]) == done
+    assert theirs.writes == writes
+
+
+async def test_a_dream_sees_facts_as_they_are_now(
+    plain: PlainProvider, theirs: FiveMethods
+) -> None:
+    """Without a history the snapshot's versions stand beside today's values."""
+    await plain.memorize("a", "s", "k", "then")
+    await plain.memorize("a", "s", "gone", 1)
+    record = await opened(plain)
+    theirs.facts["a", "s"] = {"k": "now"}
+    (fact,) = await plain.facts_at("a", "s", record.snapshot)
+    assert (fact.value, fact.version) == ("now", record.snapshot["k"])
+
+
+async def test_records_lie_where_no_users_agent_can(plain: PlainProvider, own: SqlProvider) -> None:
+    """Transcripts, dreams and replies never mix with those of an agent of the own store."""
+    await plain.append("a", "s", rows(1, 2))
+    record = await opened(plain)
+    await plain.save_reply("a", "s", "d1", ReplyRecord(phase="p", step=0, digest="x", reply={}))
+    await plain.save_dream("a", "s", record.replace(data={"x": 1}))
+    assert (
+        len(await plain.transcript("a", "s", [Range(session="r1", memory="wm0", first=1, last=2)]))
+        == 2
+    )
+    assert await own.unread("a", "s", 1_000) == []
+    assert await own.dream("a", "s", "d1") is None
+    assert await own.scope_state("a", "s") == ScopeState()
+    assert len(await plain.replies("a", "s", "d1")) == 1
+    with pytest.raises(InvalidFact):
+        await own.memorize(plain.own_agent("a"), "s", "k", 1)
+    other = PlainProvider(FiveMethods(), own, "other")
+    assert await other.dream("a", "s", "d1") is None
+    await plain.end_dream("a", "s", "d1", "nothing_new", "undo")
+    assert (await plain.scope_state("a", "s")).failures == 0
+
+
+async def test_long_agent_names_have_records_too(plain: PlainProvider) -> None:
+    """The longest agent name leaves room for ours; two of them stay apart."""
+    for last in ("x", "y"):
+        assert await plain.append("a" * 511 + last, "s", rows(1, 1)) == 1
+    assert plain.own_agent("a" * 511 + "x") != plain.own_agent("a" * 511 + "y")
+
+
+async def test_a_value_that_is_no_json_is_a_failure_of_the_store(
+    plain: PlainProvider, theirs: FiveMethods
+) -> None:
+    """What somebody else put there and JSON cannot carry is reported with its key."""
+    theirs.facts["a", "s"] = {"odd": {1, 2}}
+    with pytest.raises(ProviderError, match="'odd'"):
+        await plain.entries("a", "s")

@@ -1,0 +1,153 @@
+"""Transcripts: gapless, idempotent, read oldest session first, alike on every store."""
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from agentmem.errors import ConfigurationError, InvalidFact, ProviderError
+from agentmem.memory.providers.protocol import DreamRecord, Range, TranscriptRow
+from agentmem.memory.providers.sql import SqlProvider
+
+START = datetime(2026, 3, 10, 9, 0, tzinfo=UTC)
+
+
+def rows(
+    first: int, last: int, *, session: str = "r1", minute: int = 0, text: str = "hello"
+) -> list[TranscriptRow]:
+    """Rows `first` to `last` of a session, a second apart."""
+    return [
+        TranscriptRow(
+            session=session,
+            memory="wm0",
+            seq=seq,
+            message=f"m{seq}",
+            role="user" if seq % 2 else "assistant",
+            text=text,
+            at=START + timedelta(minutes=minute, seconds=seq),
+            turn=(seq + 1) // 2,
+        )
+        for seq in range(first, last + 1)
+    ]
+
+
+async def consume(store: SqlProvider, scope: str, *ranges: Range) -> None:
+    """Let a dream read ranges."""
+    name = f"dream-{'-'.join(f'{one.session}.{one.last}' for one in ranges)}"
+    record = DreamRecord(id=name, opened_at=START, ranges=list(ranges))
+    await store.open_dream("a", scope, record)
+    await store.commit("a", scope, record, [])
+
+
+async def test_rows_come_back_as_they_were(store: SqlProvider) -> None:
+    """Every field comes back, the time in the zone that it was said in."""
+    tokyo = timezone(timedelta(hours=9))
+    row = TranscriptRow(
+        session="r1",
+        memory="wm1",
+        seq=1,
+        message="m7",
+        role="tool_result",
+        text="日本 😀 \n\t'\"",
+        at=datetime(2026, 3, 10, 18, 12, 13, 456, tzinfo=tokyo),
+        turn=4,
+        name="get_weather",
+        recalled=True,
+        forgotten=True,
+    )
+    await store.append("a", "s", [row])
+    (found,) = await store.unread("a", "s", 1_000)
+    assert found == row
+    assert found.at.utcoffset() == timedelta(hours=9)
+
+
+async def test_appending_again_changes_nothing(store: SqlProvider) -> None:
+    """M-7: an append whose answer was lost is repeated, also with more rows; the first stay."""
+    assert await store.append("a", "s", rows(1, 3)) == 3
+    assert await store.append("a", "s", rows(1, 3, text="other")) == 3
+    assert await store.append("a", "s", rows(2, 5, text="more")) == 5
+    texts = [row.text for row in await store.unread("a", "s", 1_000)]
+    assert texts == ["hello"] * 3 + ["more"] * 2
+
+
+async def test_a_gap_is_refused(store: SqlProvider) -> None:
+    """Rows that would leave a gap are refused, and none of them is stored."""
+    await store.append("a", "s", rows(1, 2))
+    with pytest.raises(ProviderError, match="needs 3 first"):
+        await store.append("a", "s", rows(4, 5))
+    with pytest.raises(ProviderError, match="needs 5 first"):
+        await store.append("a", "s", [*rows(3, 4), *rows(6, 6)])
+    assert len(await store.unread("a", "s", 1_000)) == 2
+
+
+async def test_what_append_takes(store: SqlProvider) -> None:
+    """No rows are no error; rows of two sessions, or a time without zone, are."""
+    assert await store.append("a", "s", []) == 0
+    with pytest.raises(ConfigurationError, match="one session"):
+        await store.append("a", "s", [*rows(1, 1), *rows(1, 1, session="r2")])
+    naive = rows(1, 1)[0].replace(at=START.replace(tzinfo=None))
+    with pytest.raises(InvalidFact, match="no time zone"):
+        await store.append("a", "s", [naive])
+
+
+async def test_a_message_with_nul_is_kept(store: SqlProvider) -> None:
+    """G-07, M-38: in a conversation NUL and lone surrogates are replaced, the message stays."""
+    await store.append("a", "s", rows(1, 1, text="W\x00s \ud83d literal \\u0000"))
+    (row,) = await store.unread("a", "s", 1_000)
+    assert row.text == "W\ufffds \ufffd literal \\u0000"
+
+
+async def test_sessions_without_long_term_memory_have_no_scope(store: SqlProvider) -> None:
+    """A transcript may lie under an empty scope; facts may not."""
+    assert await store.append("a", "", rows(1, 1)) == 1
+    assert len(await store.unread("a", "", 1_000)) == 1
+    assert await store.unread("a", "s", 1_000) == []
+
+
+async def test_the_oldest_session_comes_first(store: SqlProvider) -> None:
+    """Sessions are read whole, in the order of their oldest unread message."""
+    await store.append("a", "s", rows(1, 2, session="late", minute=5))
+    await store.append("a", "s", rows(1, 2, session="early", minute=1))
+    await store.append("a", "other", rows(1, 2, session="early"))
+    found = [(row.session, row.seq) for row in await store.unread("a", "s", 1_000)]
+    assert found == [("early", 1), ("early", 2), ("late", 1), ("late", 2)]
+
+
+async def test_unread_stops_before_the_bytes_are_passed(store: SqlProvider) -> None:
+    """Bytes of UTF-8 count; the first row comes however long it is."""
+    await store.append("a", "s", rows(1, 3, text="ü" * 50))
+    assert len(await store.unread("a", "s", 300)) == 3
+    assert len(await store.unread("a", "s", 299)) == 2
+    assert len(await store.unread("a", "s", 1)) == 1
+
+
+async def test_what_a_dream_has_read_is_not_unread(store: SqlProvider) -> None:
+    """Each session has its cursor; what comes after it is unread."""
+    await store.append("a", "s", rows(1, 4))
+    await store.append("a", "s", rows(1, 2, session="r2", minute=9))
+    await consume(store, "s", Range(session="r1", memory="wm0", first=1, last=3))
+    found = [(row.session, row.seq) for row in await store.unread("a", "s", 1_000)]
+    assert found == [("r1", 4), ("r2", 1), ("r2", 2)]
+    await store.append("a", "s", rows(5, 5))
+    assert len(await store.unread("a", "s", 1_000)) == 4
+
+
+async def test_ranges_come_in_their_order(store: SqlProvider) -> None:
+    """Ranges are read back as asked, also what dreams have read."""
+    await store.append("a", "s", rows(1, 4))
+    await store.append("a", "s", rows(1, 2, session="r2"))
+    await consume(store, "s", Range(session="r1", memory="wm0", first=1, last=4))
+    ranges = [
+        Range(session="r2", memory="wm0", first=2, last=2),
+        Range(session="r1", memory="wm0", first=2, last=3),
+        Range(session="gone", memory="wm0", first=1, last=9),
+    ]
+    found = [(row.session, row.seq) for row in await store.transcript("a", "s", ranges)]
+    assert found == [("r2", 2), ("r1", 2), ("r1", 3)]
+
+
+async def test_two_memories_of_a_session_are_apart(store: SqlProvider) -> None:
+    """Two working memories of one workflow number their rows each for itself."""
+    await store.append("a", "s", rows(1, 2))
+    second = [row.replace(memory="wm1") for row in rows(1, 1)]
+    assert await store.append("a", "s", second) == 1
+    assert len(await store.unread("a", "s", 1_000)) == 3

@@ -17,7 +17,7 @@ from agentmem.contracts import (
 )
 from agentmem.dreaming.opening import Opening, open_dream
 from agentmem.dreaming.phases import run_phase
-from agentmem.dreaming.prompts import read_blocks
+from agentmem.dreaming.prompts import SYSTEM, read_blocks
 from agentmem.dreaming.replies import Asker
 from agentmem.dreaming.report import commit_dream
 from agentmem.dreaming.tools import PHASES, SUBMIT, PhaseName
@@ -25,6 +25,7 @@ from agentmem.facts import Evidence, Write
 from agentmem.memory.providers.protocol import TranscriptRow
 from agentmem.memory.providers.sql import SqlProvider
 from agentmem.memory.providers.sqlite import SqliteDatabase
+from agentmem.testing import Call, Reply, Request, reply
 from agentmem.values import JSONObject, JSONValue
 
 STORE = Store(provider="in_memory:tests", agent="assistant", scope="user-1")
@@ -72,6 +73,27 @@ def _answer(message: JSONObject, finish: str) -> Answer:
     return {"message": message, "finish": finish, "usage": usage}
 
 
+def served(script: "Script", answer: str = "Noted.") -> Callable[[Request], Awaitable[Reply]]:
+    """Serve dreams by a script over HTTP, and any other request by one answer.
+
+    An answer of the script may also be a `Reply`, an error for example.
+    """
+
+    async def serve(request: Request) -> Reply:
+        if request.messages[0]["content"] != SYSTEM:
+            return reply(answer)
+        data: Any = await script(request.body)
+        if isinstance(data, Reply):
+            return data
+        made = [
+            Call(call["function"]["name"], call["function"]["arguments"])
+            for call in data["message"].get("tool_calls", [])
+        ]
+        return reply(data["message"]["content"], calls=made, finish=data["finish"])
+
+    return serve
+
+
 def phase_of(request: JSONObject) -> PhaseName:
     """Tell which phase a request belongs to."""
     return cast("PhaseName", request["messages"][2]["content"].split()[1])
@@ -87,11 +109,12 @@ class Script:
     """Answers each phase from a list; where it has none, the phase hands in nothing new.
 
     Attributes:
+        answers: What it will answer, by phase.
         requests: What it was asked, oldest first.
     """
 
-    def __init__(self, **answers: Sequence[Answer] | Answer | Line) -> None:
-        self._answers: dict[str, list[Any]] = {
+    def __init__(self, **answers: Sequence[Answer | Line | Reply] | Answer | Line) -> None:
+        self.answers: dict[str, list[Any]] = {
             name: list(cast("list[Any]", found)) if isinstance(found, list) else [found]
             for name, found in answers.items()
         }
@@ -102,12 +125,16 @@ class Script:
         # As it would travel: a later change of the lists must not change what was asked.
         self.requests.append(json.loads(json.dumps(request)))
         phase = phase_of(request)
-        left = self._answers.get(phase)
+        left = self.answers.get(phase)
         if not left:
             empty: JSONObject = {"findings": [], "changes": []}
             return calls((SUBMIT[phase], empty))
         answer: Answer | Line = left.pop(0)
         return await answer(request) if callable(answer) else answer
+
+    def before(self, phase: PhaseName, *answers: Answer | Line | Reply) -> None:
+        """Answer so first in that phase."""
+        self.answers[phase] = [*answers, *self.answers.get(phase, [])]
 
     def of(self, phase: PhaseName) -> list[JSONObject]:
         """Return the requests of a phase."""

@@ -1,31 +1,53 @@
 """The `agent_dream` workflow: four phases and a commit, one dream a scope at a time."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar
 
 from temporalio import workflow
 from temporalio.common import SearchAttributeKey
-from temporalio.exceptions import ActivityError
+from temporalio.exceptions import ActivityError, is_cancelled_exception
 
 from agentmem import contracts
 from agentmem.contracts import Begun, DreamInput, DreamReport, Phase, PhaseResult
+from agentmem.dreaming.counts import in_words
 from agentmem.dreaming.hook import start_dream
 from agentmem.dreaming.tools import PHASES, PhaseName
 from agentmem.errors import DreamFailed
 from agentmem.facts import checked_name
 from agentmem.failures import describe
 from agentmem.inputs import parse_input
-from agentmem.policies import BEGIN, COMMIT, DREAM_RUN_TIMEOUT, PHASE, TASK_TIMEOUT
+from agentmem.policies import (
+    BEGIN,
+    COMMIT,
+    DREAM_RUN_TIMEOUT,
+    PHASE,
+    TASK_TIMEOUT,
+    ActivityOptions,
+)
+from agentmem.values import clip
+
+Request = TypeVar("Request")
+Result = TypeVar("Result")
 
 ROUNDS = 5
 """After so many rounds in a row, what is left waits for the next trigger."""
 
-_ACTIVITIES = {
+MEMO_BYTES = 600
+"""A memo stands in every listing of workflows."""
+
+_ACTIVITIES: dict[PhaseName, Callable[[Phase], Awaitable[PhaseResult]]] = {
     "orient": contracts.orient,
     "gather_signal": contracts.gather_signal,
     "consolidate": contracts.consolidate,
     "prune": contracts.prune,
 }
+_SEES: dict[PhaseName, tuple[str, ...]] = {
+    "orient": ("facts",),
+    "gather_signal": ("messages", "facts"),
+    "consolidate": ("findings", "facts"),
+    "prune": ("changes", "facts"),
+}
+"""What a phase has to look at, for its summary."""
 
 
 @workflow.defn(name="agent_dream")
@@ -39,6 +61,7 @@ class AgentDream:
     def __init__(self) -> None:
         self._more = False
         self._lines: dict[str, str] = dict.fromkeys(PHASES, "waiting")
+        self._attributes: frozenset[str] = frozenset()
 
     @workflow.run
     async def run(self, *args: Any) -> DreamReport:
@@ -50,25 +73,20 @@ class AgentDream:
 
         Raises:
             InvalidInput: The input is not that; the message names the field.
-            DreamFailed: A phase or the commit failed; the store is unchanged.
+            DreamFailed: A phase or the commit failed.
         """
         request = _checked(args)
         # Before the evidence is read: whoever appends later says so by the signal.
         self._more = False
-        begun = await self._begin(request)
+        begun = await self._act("begin", contracts.begin, request, "", BEGIN)
         if begun.status == "delegated":
             there = request.replace(provider=begun.store.provider)
             return DreamReport(status="delegated", dream=await start_dream(there))
-        if begun.status == "ready":
-            report = await self._dream(request, begun)
-        else:
-            report = DreamReport(status=begun.status, reason=begun.reason, keys_before=begun.facts)
-            report = report.replace(keys_after=begun.facts)
-        report = _of_all_rounds(request, report)
-        self._show_outcome(report, begun)
+        self._attributes = frozenset(begun.search_attributes)
+        report = _of_all_rounds(request, await self._round(request, begun))
+        self._show_outcome(report.status, report.summary or report.reason)
         # No await from here on: a signal that comes now makes the server refuse the completion.
-        again = self._more or (begun.status == "ready" and begun.more_evidence)
-        if again and request.rounds + 1 < ROUNDS:
+        if (self._more or begun.more_evidence) and request.rounds + 1 < ROUNDS:
             workflow.continue_as_new(
                 request.replace(rounds=request.rounds + 1, before=report),
                 run_timeout=DREAM_RUN_TIMEOUT,
@@ -81,18 +99,15 @@ class AgentDream:
         """Say that messages were appended: the dream goes round again."""
         self._more = True
 
-    async def _begin(self, request: DreamInput) -> Begun:
-        try:
-            begun = await workflow.execute_activity(contracts.begin, request, **BEGIN)
-        except ActivityError as error:
-            raise _failed("begin", error) from error
-        if begun.status == "ready":
-            self._set_attributes(
-                begun, AgentMemAgent=begun.store.agent, AgentMemScope=begun.store.scope
+    async def _round(self, request: DreamInput, begun: Begun) -> DreamReport:
+        if begun.status != "ready":
+            return DreamReport(
+                status=begun.status,
+                reason=begun.reason,
+                keys_before=begun.facts,
+                keys_after=begun.facts,
             )
-        return begun
-
-    async def _dream(self, request: DreamInput, begun: Begun) -> DreamReport:
+        self._upsert(AgentMemAgent=begun.store.agent, AgentMemScope=begun.store.scope)
         phase = Phase(
             dream=begun.dream,
             store=begun.store,
@@ -100,46 +115,58 @@ class AgentDream:
             limit=request.limits.orient,
             keys=request.limits.keys,
         )
-        summary = f"{_count(begun.facts, 'fact')}, {_count(begun.messages, 'new message')}"
+        counts = {"facts": begun.facts, "messages": begun.messages}
         for name in PHASES:
             limited = phase.replace(limit=getattr(request.limits, name))
-            result = await self._phase(name, limited, f"{name}: {summary}")
-            summary = result.summary
-        try:
-            return await workflow.execute_activity(
-                contracts.commit, phase, summary=f"commit: {summary}", **COMMIT
-            )
-        except ActivityError as error:
-            raise _failed("commit", error) from error
+            result = await self._phase(name, limited, in_words(counts, *_SEES[name]))
+            counts |= result.counts
+        summary = in_words(counts, "changes", "facts")
+        return await self._act("commit", contracts.commit, phase, summary, COMMIT)
 
-    async def _phase(self, name: PhaseName, phase: Phase, summary: str) -> PhaseResult:
+    async def _phase(self, name: PhaseName, phase: Phase, sees: str) -> PhaseResult:
         self._show(name, "running")
         try:
-            result = await workflow.execute_activity(
-                _ACTIVITIES[name], phase, summary=summary, **PHASE
-            )
-        except ActivityError as error:
+            result = await self._act(name, _ACTIVITIES[name], phase, sees, PHASE)
+        except DreamFailed:
             self._show(name, "failed")
-            workflow.upsert_memo({"outcome": "failed", "phase": name})
-            raise _failed(name, error) from error
+            raise
         self._show(name, f"done: {result.summary}")
         return result
+
+    async def _act(
+        self,
+        what: str,
+        activity: Callable[[Request], Awaitable[Result]],
+        request: Request,
+        summary: str,
+        options: ActivityOptions,
+    ) -> Result:
+        try:
+            return await workflow.execute_activity(
+                activity, request, summary=f"{what}: {summary}" if summary else None, **options
+            )
+        except ActivityError as error:
+            if is_cancelled_exception(error):
+                raise  # a person's wish, and shown as such
+            self._show_outcome("failed", f"{what}: {describe(error)}")
+            unchanged = "" if what == "commit" else ", the store is unchanged"
+            raise DreamFailed(f"{what} failed{unchanged}: {describe(error)}") from error
 
     def _show(self, name: str, state: str) -> None:
         self._lines[name] = state
         lines = [f"- {phase}: {line}" for phase, line in self._lines.items()]
         workflow.set_current_details("\n".join(lines))
 
-    def _show_outcome(self, report: DreamReport, begun: Begun) -> None:
-        workflow.upsert_memo({"outcome": report.status, "summary": report.summary})
-        self._set_attributes(begun, AgentMemOutcome=report.status)
+    def _show_outcome(self, outcome: str, summary: str) -> None:
+        workflow.upsert_memo({"outcome": outcome, "summary": clip(summary, MEMO_BYTES)})
+        self._upsert(AgentMemOutcome=outcome)
 
-    def _set_attributes(self, begun: Begun, **values: str) -> None:
+    def _upsert(self, **values: str) -> None:
         # One that the server does not know would fail the workflow task again and again.
         known = [
             SearchAttributeKey.for_keyword(name).value_set(value)
             for name, value in values.items()
-            if name in begun.search_attributes
+            if name in self._attributes
         ]
         if known:
             workflow.upsert_search_attributes(known)
@@ -152,16 +179,8 @@ def _checked(args: Sequence[Any]) -> DreamInput:
     )
 
 
-def _failed(what: str, error: ActivityError) -> DreamFailed:
-    return DreamFailed(f"{what} failed, the store is unchanged: {describe(error)}")
-
-
 def _of_all_rounds(request: DreamInput, report: DreamReport) -> DreamReport:
     """Report the chain of runs: a last round that found nothing new does not hide the others."""
     if request.before is not None and report.status == "nothing_new":
         report = request.before
     return report.replace(rounds=request.rounds + 1)
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"

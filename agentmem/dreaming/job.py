@@ -68,16 +68,6 @@ class Job:
         return await self.desk.save(kept, self.name, result)
 
 
-def words(counts: dict[str, int], *names: str) -> str:
-    """Return counts in words, the first always and others where they are not zero."""
-    singular = {"facts": "fact", "findings": "finding", "changes": "change", "messages": "message"}
-    singular |= {"duplicates": "duplicate", "contradictions": "contradiction"}
-    told = [name for place, name in enumerate(names) if counts[name] or place == 0]
-    return ", ".join(
-        f"{counts[name]} {singular.get(name, name) if counts[name] == 1 else name}" for name in told
-    )
-
-
 def noted(kept: Kept, note: str) -> Kept:
     """Return what phases keep with one more note for the report."""
     return kept.replace(notes=[*kept.notes, note])

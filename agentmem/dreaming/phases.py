@@ -16,10 +16,11 @@ from agentmem.dreaming.blocks import (
     transcript_lines,
 )
 from agentmem.dreaming.cap import protected, score
+from agentmem.dreaming.counts import in_words
 from agentmem.dreaming.draft import Draft
 from agentmem.dreaming.exchange import Exchange
 from agentmem.dreaming.hints import look
-from agentmem.dreaming.job import Job, noted, nothing_handed_in, words
+from agentmem.dreaming.job import Job, noted, nothing_handed_in
 from agentmem.dreaming.replies import Asker, Progress
 from agentmem.dreaming.snapshot import Desk
 from agentmem.dreaming.tools import PhaseName
@@ -77,7 +78,7 @@ async def orient(job: Job) -> PhaseResult:
         "stale": len(found.stale),
         "unknown_keys": found.unknown_keys,
     }
-    summary = words(counts, "facts", "duplicates", "contradictions", "stale")
+    summary = in_words(counts, "facts", "duplicates", "contradictions", "stale")
     return await job.end(kept.replace(orientation=found), summary, counts, exchange)
 
 
@@ -95,7 +96,7 @@ async def gather_signal(job: Job) -> PhaseResult:
     if work.refused:
         kept = kept.replace(refused={**kept.refused, job.name: work.refused})
     counts = {"findings": len(draft.findings), "messages": len(lines), "dropped": len(work.refused)}
-    return await job.end(kept, words(counts, "findings", "dropped"), counts, exchange)
+    return await job.end(kept, in_words(counts, "findings", "dropped"), counts, exchange)
 
 
 async def consolidate(job: Job) -> PhaseResult:
@@ -147,7 +148,7 @@ async def _end_with_changes(job: Job, work: ChangeWork, exchange: Exchange) -> P
     if not exchange.handed_in:
         kept = noted(kept, f"{job.name}: code alone, the model handed in nothing")
     counts = _tally(job.desk.draft)
-    return await job.end(kept, words(counts, "changes", "held", "rejected"), counts, exchange)
+    return await job.end(kept, in_words(counts, "changes", "held", "rejected"), counts, exchange)
 
 
 def _tally(draft: Draft) -> dict[str, int]:

@@ -1,0 +1,236 @@
+"""Dreams started by a workflow's hook: abandoned, one a scope, never the agent's failure."""
+
+import asyncio
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio.api.common.v1 import WorkflowExecution
+from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
+from temporalio.client import Client, WorkflowExecutionStatus
+from temporalio.service import RPCError
+
+from agentmem.contracts import DreamLimits, DreamReport, Store
+from agentmem.dreaming.hook import ID_BYTES, dream, dream_id
+from agentmem.facts import KEY_BYTES
+from agentmem.testing import Reply, Request
+from tests.dreams import Answer, Script, changes, findings, served
+from tests.stack import Stack, stack, task_failures
+from tests.talk import Talk
+
+
+def store(scope: str, provider: str = "sqlite:memory.db") -> Store:
+    """Name a scope of these tests."""
+    return Store(provider=provider, agent="assistant", scope=scope)
+
+
+async def talk(s: Stack, scope: str, *said: str, **options: Any) -> str:
+    """Run the workflow; returns its id."""
+    name = f"talk-{uuid.uuid4()}"
+    result = await s.client.execute_workflow(
+        Talk.run, args=[scope, list(said), options], id=name, task_queue=s.task_queue
+    )
+    assert result == "done"
+    return name
+
+
+async def dreamed(s: Stack, name: str) -> DreamReport:
+    """Return a dream's report."""
+    result: Any = await s.client.get_workflow_handle(name).result()
+    return DreamReport.model_validate(result)
+
+
+async def facts(s: Stack, scope: str) -> Any:
+    """Return a scope's facts."""
+    provider = await s.configuration.providers.get("sqlite:memory.db")
+    return await provider.recall("assistant", scope)
+
+
+def learned(*names: str) -> Script:
+    """Script a dream that learns each cat's name that it reads about."""
+
+    async def find(request: Any) -> Answer:
+        text = request["messages"][2]["content"]
+        told = [f"Cat is named {name}" for name in names if f"named {name}" in text]
+        return findings(*({"statement": statement} for statement in told))
+
+    async def add(request: Any) -> Answer:
+        text = request["messages"][2]["content"]
+        told = [name for name in names if f"named {name}" in text]
+        return changes(
+            *({"op": "add", "key": f"cat_{name}", "value": f"Cat is named {name}"} for name in told)
+        )
+
+    return Script(gather_signal=[find] * 9, consolidate=[add] * 9)
+
+
+async def test_the_dream_goes_on_when_its_parent_completes_and_is_deleted(
+    client: Client, tmp_path: Path
+) -> None:
+    """A parent may complete, and even be deleted, while its dream runs to its end."""
+    gate = asyncio.Event()
+    serve = served(learned("Momo"))
+
+    async def slow(request: Request) -> Reply:
+        await gate.wait()
+        return await serve(request)
+
+    async with stack(client, tmp_path, slow, extra=[Talk]) as s:
+        scope = f"user-{uuid.uuid4()}"
+        parent = await talk(s, scope, "My cat is named Momo.")
+        name = dream_id(store(scope))
+        handle = client.get_workflow_handle(name)
+        assert (await handle.describe()).status is WorkflowExecutionStatus.RUNNING
+        await client.workflow_service.delete_workflow_execution(
+            DeleteWorkflowExecutionRequest(
+                namespace=client.namespace,
+                workflow_execution=WorkflowExecution(workflow_id=parent),
+            )
+        )
+        await gone(client, parent)
+        gate.set()
+        assert (await dreamed(s, name)).status == "completed"
+        assert await facts(s, scope) == {"cat_Momo": "Cat is named Momo"}
+        described = await handle.describe()
+        assert await described.static_summary() == f"Dream of assistant, {scope}"
+        assert described.raw_description.workflow_execution_info.priority.priority_key == 5
+
+
+async def test_two_chats_of_one_scope_that_end_at_once_share_a_dream(
+    client: Client, tmp_path: Path
+) -> None:
+    """One dream runs, reads both conversations, and doubles nothing (H-11, M-6)."""
+    script = learned("Momo", "Rex")
+    async with stack(client, tmp_path, served(script), extra=[Talk]) as s:
+        scope = f"user-{uuid.uuid4()}"
+        await asyncio.gather(
+            talk(s, scope, "My cat is named Momo."),
+            talk(s, scope, "My cat is named Rex.", "And my cat is named Momo."),
+        )
+        report = await dreamed(s, dream_id(store(scope)))
+        assert report.status == "completed"
+        assert await facts(s, scope) == {
+            "cat_Momo": "Cat is named Momo",
+            "cat_Rex": "Cat is named Rex",
+        }
+        read = "".join(str(request["messages"][2]) for request in script.of("gather_signal"))
+        assert read.count("My cat is named Momo.") == read.count("My cat is named Rex.") == 1
+
+
+async def test_a_hook_that_fails_is_a_warning(
+    client: Client, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What goes wrong with a dream's start is logged, and the agent's answer stands."""
+    async with stack(client, tmp_path, served(Script()), extra=[Talk]) as s:
+        await talk(s, "user-1", "Hello.", provider="named:nowhere")
+        assert "no dream was started" in caplog.text
+        assert "'nowhere'" in caplog.text
+
+
+async def test_a_dream_of_an_unknown_type_waits_and_harms_nobody(
+    client: Client, tmp_path: Path
+) -> None:
+    """A custom dream that no worker knows shows as running, within its run timeout."""
+    async with stack(client, tmp_path, served(Script()), extra=[Talk]) as s:
+        scope = f"user-{uuid.uuid4()}"
+        await talk(s, scope, "Hello.", workflow="my_dream")
+        handle = client.get_workflow_handle(dream_id(store(scope)))
+        described = await handle.describe()
+        assert (described.status, described.workflow_type) == (
+            WorkflowExecutionStatus.RUNNING,
+            "my_dream",
+        )
+        timeout = described.raw_description.execution_config.workflow_run_timeout
+        assert timeout.ToTimedelta().total_seconds() == 75 * 60
+        await handle.terminate()
+
+
+async def test_model_limits_and_task_queue_reach_the_dream(client: Client, tmp_path: Path) -> None:
+    """What `dream()` was given stands in the dream's input; None leaves the worker's choice."""
+    async with stack(client, tmp_path, served(Script()), extra=[Talk]) as s:
+        scope = f"user-{uuid.uuid4()}"
+        other = f"other-{uuid.uuid4()}"
+        await talk(s, scope, "Hello.", model="openai/other", task_queue=other)
+        handle = client.get_workflow_handle(dream_id(store(scope)))
+        started = (
+            (await handle.fetch_history()).events[0].workflow_execution_started_event_attributes
+        )
+        assert started.task_queue.name == other
+        assert started.input.payloads[0].data == (
+            b'{"agent":"assistant","scope":"'
+            + scope.encode()
+            + b'","provider":"sqlite:memory.db","model":"openai/other"}'
+        )
+        await handle.terminate()
+
+
+async def test_the_default_provider_is_resolved_before_the_dream_is_named(
+    client: Client, tmp_path: Path
+) -> None:
+    """Two names of one store are one scope: the id holds the store that the worker's default is."""
+    async with stack(client, tmp_path, served(learned("Momo")), extra=[Talk]) as s:
+        scope = f"user-{uuid.uuid4()}"
+        await talk(s, scope, "My cat is named Momo.", provider="default")
+        report = await dreamed(s, dream_id(store(scope)))
+        assert report.status == "completed"
+
+
+async def test_the_longest_names_do_not_hang_the_parent(client: Client, tmp_path: Path) -> None:
+    """A scope of 512 bytes, of any characters, has a dream like any other."""
+    async with stack(client, tmp_path, served(learned("Momo")), extra=[Talk]) as s:
+        scope = ("ü/" + uuid.uuid4().hex + "%" * KEY_BYTES)[: KEY_BYTES - 1]
+        parent = await talk(s, scope, "My cat is named Momo.")
+        assert await task_failures(client.get_workflow_handle(parent)) == []
+        report = await dreamed(s, dream_id(store(scope)))
+        assert report.status == "completed"
+        assert await facts(s, scope) == {"cat_Momo": "Cat is named Momo"}
+
+
+async def test_a_session_dreams_at_its_end(client: Client, tmp_path: Path) -> None:
+    """The ready-made agent starts the dream of its scope when its session ends."""
+    agents = '[agents.assistant]\nlong_term_memory.provider = "sqlite:memory.db"\n'
+    agents += 'dream.on = ["end"]\n'
+    async with stack(client, tmp_path, served(learned("Momo")), agents=agents) as s:
+        scope = f"user-{uuid.uuid4()}"
+        handle = await s.start(agent="assistant", scope=scope, session=True)
+        await handle.execute_update("send", "My cat is named Momo.")
+        await handle.signal("end")
+        await handle.result()
+        report = await dreamed(s, dream_id(store(scope)))
+        assert report.status == "completed"
+        assert await facts(s, scope) == {"cat_Momo": "Cat is named Momo"}
+
+
+def test_a_dreams_id_names_provider_agent_and_scope() -> None:
+    """Each part is quoted, so that no two scopes share an id (M-25)."""
+    assert dream_id(store("a/b")) == "dream/sqlite%3Amemory.db/assistant/a%2Fb"
+    assert dream_id(store("a_b")) != dream_id(store("a-b"))
+
+
+def test_a_long_id_is_cut_with_a_digest_of_the_whole() -> None:
+    """Over 200 bytes the first 40 characters and a digest stand for the whole id."""
+    short = store("x" * (ID_BYTES - len(dream_id(store("")))))
+    assert len(dream_id(short)) == ID_BYTES
+    long, other = dream_id(store("ü" * 256)), dream_id(store("ü" * 255 + "u"))
+    assert long != other
+    assert long[:40] == other[:40] == "dream/sqlite%3Amemory.db/assistant/%C3%B"
+    assert len(long) == 40 + 1 + 64
+
+
+def test_making_a_hook_does_nothing() -> None:
+    """`dream()` itself does no I/O: nothing that it is given is touched."""
+    nothing: Any = object()
+    limits = DreamLimits(keys=5)
+    assert callable(dream(working_memory=nothing, long_term_memory=nothing, limits=limits))
+
+
+async def gone(client: Client, name: str) -> None:
+    """Wait until the server has deleted a workflow."""
+    async with asyncio.timeout(20):
+        while True:
+            try:
+                await client.get_workflow_handle(name).describe()
+            except RPCError:
+                return
+            await asyncio.sleep(0.1)

@@ -23,7 +23,9 @@ def local_day(at: datetime, zone: str) -> date:
     A time that carries an offset of its own keeps it. UTC says nothing about the speaker, since
     clocks of servers run on it, so there `zone` decides.
     """
-    return (at.astimezone(ZoneInfo(zone)) if at.utcoffset() == timedelta(0) else at).date()
+    if zone == "UTC" or at.utcoffset() != timedelta(0):
+        return at.date()
+    return at.astimezone(ZoneInfo(zone)).date()
 
 
 class Settled(NamedTuple):

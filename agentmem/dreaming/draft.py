@@ -7,15 +7,9 @@ from typing import Self
 
 from agentmem.dreaming.cap import finished
 from agentmem.dreaming.changes import Change, Finding
-from agentmem.dreaming.effects import applied, reads, stands, step, touched
-from agentmem.dreaming.findings import check_finding, same
-from agentmem.dreaming.rules import (
-    THRESHOLDS,
-    Thresholds,
-    Tombstone,
-    View,
-    judge,
-)
+from agentmem.dreaming.effects import alike, applied, reads, stands, step, touched
+from agentmem.dreaming.findings import keep_finding
+from agentmem.dreaming.rules import THRESHOLDS, Thresholds, Tombstone, View, judge
 from agentmem.dreaming.text import Rarity
 from agentmem.facts import Fact, Step
 from agentmem.memory.providers.protocol import TranscriptRow
@@ -83,7 +77,7 @@ class Draft:
             The findings in their order: kept ones have an id (`f1`, ...), that of the first
             which says the same; the others have none, and flags that say why.
         """
-        return [self._keep(finding) for finding in findings]
+        return [keep_finding(finding, self.findings, self.view()) for finding in findings]
 
     def propose(self, change: Change, phase: str, *, again: bool = False) -> Change:
         """Decide on a change and, if it stands, let later reads of the draft see it.
@@ -100,11 +94,11 @@ class Draft:
         change = change.replace(phase=phase)
         decided = judge(change, self.view())
         if again and decided.code == "already_changed":
-            decided = self._instead(change)
+            decided = self._instead(change, touched(decided))
         if twin := self._twin(decided):
             return twin
         if not stands(decided) or decided.op == "confirm":  # said twice, it is reported once
-            self._drop(lambda old: old.status == decided.status and _alike(old, decided))
+            self._drop(lambda old: old.status == decided.status and alike(old, decided))
         decided = decided.replace(id=self._next_id(), reads=reads(decided, self.before))
         self.changes.append(decided)
         return decided
@@ -137,10 +131,6 @@ class Draft:
             for change in finished(self.changes, self.view(), cap, used or {})
         ]
         return list(self.changes)
-
-    def over_cap(self, cap: int) -> int:
-        """Return by how many facts the draft is over its cap: only protected ones may be left."""
-        return max(0, len(self._facts()) - cap)
 
     def steps(self) -> list[Step]:
         """Return what the store's commit takes: a step for each change that stands.
@@ -193,10 +183,10 @@ class Draft:
         self._numbered += 1
         return f"c{self._numbered}"
 
-    def _instead(self, change: Change) -> Change:
+    def _instead(self, change: Change, keys: set[str]) -> Change:
         """Judge a change as if its phase had not changed its keys yet; drop that if it stands."""
         before = list(self.changes)
-        self._drop(lambda old: old.phase == change.phase and bool(touched(old) & touched(change)))
+        self._drop(lambda old: old.phase == change.phase and not keys.isdisjoint(touched(old)))
         decided = judge(change, self.view())
         if not stands(decided):
             self.changes = before
@@ -208,26 +198,10 @@ class Draft:
     def _twin(self, change: Change) -> Change | None:
         """Return the change that stands and does the same already, if there is one."""
         if change.code == "already_changed":
-            return next((old for old in self._standing() if _alike(old, change)), None)
+            return next((old for old in self._standing() if alike(old, change)), None)
         if change.code == "echo":
             return next((old for old in self._standing() if change.key in touched(old)), None)
         return None
-
-    def _keep(self, finding: Finding) -> Finding:
-        known = next((old for old in self.findings.values() if same(old, finding)), None)
-        if known:
-            cited = dict.fromkeys([*known.evidence, *finding.evidence])
-            finding = finding.replace(evidence=list(cited))
-        checked = check_finding(
-            finding, self.rows, zone=self.zone, rarity=self.rarity, limits=self.limits
-        )
-        if not checked.evidence:
-            return checked
-        if known is None and len(self.findings) >= self.limits.findings:
-            return checked.replace(evidence=[], flags=[*checked.flags, "too_many"])
-        kept = checked.replace(id=known.id if known else f"f{len(self.findings) + 1}")
-        self.findings[kept.id] = kept
-        return kept
 
 
 class _State(Wire):
@@ -240,14 +214,3 @@ class _State(Wire):
     numbered: int = 0
     tombstones: list[Tombstone] = []
     nominated: dict[str, str] = {}
-
-
-def _alike(one: Change, other: Change) -> bool:
-    """Whether two changes would do the same, whatever they say of why."""
-    return (one.key, one.value, one.by, sorted(one.sources), one.op in ("remove", "confirm")) == (
-        other.key,
-        other.value,
-        other.by,
-        sorted(other.sources),
-        other.op in ("remove", "confirm"),
-    )

@@ -28,6 +28,16 @@ def touched(change: Change) -> set[str]:
     return set() if change.op == "confirm" else {change.key, *gone(change)}
 
 
+def alike(one: Change, other: Change) -> bool:
+    """Whether two changes would do the same, whatever they say of why."""
+    if (
+        one.op in ("remove", "confirm") or other.op in ("remove", "confirm")
+    ) and one.op != other.op:
+        return False
+    mine, others = (one.key, one.value, one.by), (other.key, other.value, other.by)
+    return mine == others and sorted(one.sources) == sorted(other.sources)
+
+
 def rests_on_facts(change: Change) -> bool:
     """Whether a change only rewords what is stored, so that the facts are its evidence."""
     return change.op in ("update", "merge") and change.reason in REWORDING
@@ -44,7 +54,7 @@ def result(change: Change, facts: Mapping[str, Fact]) -> Fact:
     old = replaced(change, facts)
     here = facts.get(change.key)
     kept = old if rests_on_facts(change) else []
-    said = [at for at in map(told_at, kept) if at] if not change.said_at else [change.said_at]
+    said = [at for at in (change.said_at, *map(told_at, kept)) if at]
     start, end = bounds(change.happened) if change.happened else ("", "")
     return Fact(
         key=change.key,
@@ -92,10 +102,8 @@ def step(change: Change, facts: Mapping[str, Fact]) -> Step:
 
 def reads(change: Change, facts: Mapping[str, Fact]) -> list[Read]:
     """Return what a change rests on: its keys, sources and survivor, at the snapshot's versions."""
-    keys = {change.key, *change.sources} | ({change.by} if change.by else set[str]())
-    return [
-        Read(key=key, version=facts[key].version if key in facts else 0) for key in sorted(keys)
-    ]
+    keys = sorted(filter(None, {change.key, change.by, *change.sources}))
+    return [Read(key=key, version=facts[key].version if key in facts else 0) for key in keys]
 
 
 def _removal(change: Change, key: str, by: str) -> Write:

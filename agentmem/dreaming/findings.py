@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from agentmem.dreaming.changes import Finding
 from agentmem.dreaming.dates import settle
+from agentmem.dreaming.rules.view import View
 from agentmem.dreaming.text import Rarity, fold
 from agentmem.dreaming.thresholds import THRESHOLDS, Thresholds
 from agentmem.dreaming.trust import attribute, strongest, supports, trust_of, usable
@@ -42,6 +43,33 @@ def check_finding(
     if not finding.evidence:
         return finding.replace(flags=["no_evidence"])
     return _spoken(_dated(_witnessed(finding, rows, limits), rows, zone), rows, limits)
+
+
+def keep_finding(finding: Finding, kept: dict[str, Finding], view: View) -> Finding:
+    """Check a finding and put it among those kept, joined with one that says the same.
+
+    Args:
+        finding: As the model sent it.
+        kept: The findings so far, by id; it is added to.
+        view: What the draft shows.
+
+    Returns:
+        The finding as checked; without an id if it was not kept.
+    """
+    said = fold(_tidied(finding, view.limits).statement)
+    known = next((old for old in kept.values() if fold(old.statement) == said), None)
+    if known:
+        finding = finding.replace(evidence=[*known.evidence, *finding.evidence])
+    checked = check_finding(
+        finding, view.rows, zone=view.zone, rarity=view.rarity, limits=view.limits
+    )
+    if not checked.evidence:
+        return checked
+    if not known and len(kept) >= view.limits.findings:
+        return checked.replace(evidence=[], flags=[*checked.flags, "too_many"])
+    checked = checked.replace(id=known.id if known else f"f{len(kept) + 1}")
+    kept[checked.id] = checked
+    return checked
 
 
 def _tidied(finding: Finding, limits: Thresholds) -> Finding:
@@ -99,8 +127,3 @@ def _spoken(finding: Finding, rows: Mapping[str, TranscriptRow], limits: Thresho
     if Trust.ASSISTANT in voices:
         return finding.replace(flags=[*finding.flags, "assistant_only"])
     return finding.replace(evidence=[], flags=[*finding.flags, "tool_only"])
-
-
-def same(one: Finding, other: Finding) -> bool:
-    """Whether two findings say the same, letter for letter but for case and spaces."""
-    return fold(one.statement) == fold(other.statement)

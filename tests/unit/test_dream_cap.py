@@ -77,7 +77,6 @@ def test_at_most_half_of_a_scope_goes_in_one_dream() -> None:
     assert len(on.keys()) == 15
     assert on.finish(10) == on.changes
     assert len(on.keys()) == 15
-    assert on.over_cap(10) == 5
 
 
 def test_new_facts_are_not_protected() -> None:

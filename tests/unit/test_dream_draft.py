@@ -120,6 +120,15 @@ def test_rewording_keeps_what_was_known_of_the_fact() -> None:
     assert (kept.valid_from, kept.expires_at) == ("2019", SAID + timedelta(days=900))
 
 
+def test_an_idle_citation_does_not_make_a_rewording_newer() -> None:
+    """What rests on facts keeps their times, so that later words still win."""
+    on = draft([fact("city", "Lives in Bergen"), fact("town", "Lives in Bergen, Norway")], ["ok"])
+    text = "Lives in Bergen, Norway"
+    done = propose(on, "merge", "city", text, sources=["town"], evidence=["a1"])
+    assert (done.status, done.witnesses, done.said_at) == ("accepted", [], None)
+    assert on.recall(["city"])[0].said_at == BEFORE
+
+
 def test_a_correction_keeps_no_date_of_what_it_corrects() -> None:
     """The old value's validity ends with it."""
     old = fact("city", "Lives in Oslo", valid_from="2019", expires_at=SAID + timedelta(days=9))

@@ -190,6 +190,8 @@ def test_inside_a_repeat_the_later_change_wins() -> None:
     assert [one.value for one in on.recall(["city"])] == ["Bergen"]
     assert propose(on, "update", "city", "Voss", evidence=["a2"], again=True).status == "accepted"
     assert [one.value for one in on.recall(["city"])] == ["Voss"]
+    assert propose(on, "add", "CITY", "Bergen", evidence=["a1"], again=True).key == "city"
+    assert [one.value for one in on.recall(["city"])] == ["Bergen"]
 
 
 def test_a_repeat_of_another_phase_replaces_nothing() -> None:

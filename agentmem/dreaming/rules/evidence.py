@@ -102,7 +102,7 @@ def resting(change: Change, view: View) -> Change:
     for trust in (Trust.USER, Trust.ASSISTANT):
         strong = [fact for fact in facts if RANK[fact.trust] >= RANK[trust]]
         if strong and not lost(new, *strong, limits=view.limits):
-            return change.replace(trust=trust)
+            return change.replace(trust=trust, witnesses=[], evidence=[], said_at=None)
     if change.witnesses:
         return change
     old, text = " ".join(map(told, facts)), text_of(change.value)

@@ -14,27 +14,11 @@ from temporalio.client import (
 )
 from temporalio.exceptions import ApplicationError
 
-from agentmem import tool
 from agentmem.testing import call, fail, hang, reply
 from tests.stack import eventually, last_user_text, stack, status_where, task_failures
+from tests.tools import delete_file, ping, runs
 
 TOOLS = '[agents.plain]\nsystem_prompt = "Be brief."\ntools = ["ping", "delete_file"]\n'
-
-runs: list[str] = []
-
-
-@tool
-def ping() -> str:
-    """Say pong."""
-    runs.append("ping")
-    return "pong"
-
-
-@tool(approval=True)
-def delete_file(path: str) -> str:
-    """Delete a file."""
-    runs.append(f"delete {path}")
-    return f"deleted {path}"
 
 
 def cause(error: WorkflowUpdateFailedError | WorkflowFailureError) -> ApplicationError:

@@ -1,0 +1,59 @@
+"""Unchanged code replays the histories of every session that may still run."""
+
+from pathlib import Path
+
+import pytest
+from temporalio import workflow
+from temporalio.client import WorkflowHistory
+from temporalio.contrib.pydantic import pydantic_data_converter
+from temporalio.worker import Replayer
+
+from tests.replay.changed import Changed
+from workflows.agent import AgentWorkflow
+from workflows.dream import AgentDream
+
+HISTORIES = sorted(Path(__file__).with_name("histories").glob("*.json"))
+
+WHAT_TO_DO = (
+    "{name} no longer replays: a session recorded by an earlier version would be stuck. Guard the "
+    "change with workflow.patched (docs: how-to/change-workflow-code), or take it back. Never "
+    "record the history anew."
+)
+
+
+def recorded(path: Path) -> WorkflowHistory:
+    """Read a history with the id of its workflow: ids of children derive from it."""
+    workflow_id = path.with_suffix(".id").read_text().strip()
+    return WorkflowHistory.from_json(workflow_id, path.read_text())
+
+
+def replayer(*workflows: type) -> Replayer:
+    """Return a replayer with the worker's data converter."""
+    return Replayer(workflows=list(workflows), data_converter=pydantic_data_converter)
+
+
+@pytest.mark.parametrize("path", HISTORIES, ids=lambda path: path.stem)
+async def test_recorded_histories_replay(path: Path) -> None:
+    """F-08: each recorded history replays with today's code."""
+    result = await replayer(AgentWorkflow, AgentDream).replay_workflow(
+        recorded(path), raise_on_replay_failure=False
+    )
+    assert result.replay_failure is None, WHAT_TO_DO.format(name=path.stem)
+
+
+def test_there_are_histories_of_each_kind() -> None:
+    """Plain turn, tool turn, approval, a session with dreams, a dream."""
+    assert {path.stem for path in HISTORIES} >= {
+        "plain_turn",
+        "tool_turn",
+        "approval",
+        "session_with_dream",
+        "dream",
+    }
+
+
+async def test_a_changed_workflow_is_caught() -> None:
+    """F-08: a workflow that does one more thing before its first activity does not replay."""
+    (path,) = (path for path in HISTORIES if path.stem == "plain_turn")
+    with pytest.raises(workflow.NondeterminismError):
+        await replayer(Changed).replay_workflow(recorded(path))

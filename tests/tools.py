@@ -1,0 +1,20 @@
+"""Tools for tests, in a module of their own: the sandbox may import it."""
+
+from agentmem import tool
+
+runs: list[str] = []
+"""What ran, in order."""
+
+
+@tool
+def ping() -> str:
+    """Say pong."""
+    runs.append("ping")
+    return "pong"
+
+
+@tool(approval=True)
+def delete_file(path: str) -> str:
+    """Delete a file."""
+    runs.append(f"delete {path}")
+    return f"deleted {path}"

@@ -104,22 +104,13 @@ async def ask(
         WorkflowUpdateFailedError: The turn failed, or the session did not take the message; the
             cause is an ApplicationError whose type says which. The session goes on.
     """
-    return await _update(session, "ask", message, turn, Answer)
-
-
-async def send(session: WorkflowHandle[Any, Any], message: str, *, turn: str | None = None) -> str:
-    """Send a message to a session and return the answer's text; see `ask`."""
-    return await _update(session, "send", message, turn, str)
-
-
-async def _update(
-    session: WorkflowHandle[Any, Any], name: str, message: str, turn: str | None, result: type[Any]
-) -> Any:
     turn = turn or str(uuid4())
     deadline = asyncio.get_running_loop().time() + PATIENCE.total_seconds()
     while True:
         try:
-            return await session.execute_update(name, message, id=turn, result_type=result)
+            return await session.execute_update(  # pyright: ignore[reportUnknownMemberType]
+                "ask", message, id=turn, result_type=Answer
+            )
         except WorkflowUpdateFailedError as error:
             cause = error.cause
             later = isinstance(cause, ApplicationError) and cause.type == RollingOver.__name__

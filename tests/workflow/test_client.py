@@ -1,0 +1,55 @@
+"""Talking to a session from a script."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from temporalio.client import Client, WorkflowUpdateFailedError
+from temporalio.exceptions import ApplicationError
+
+from agentmem.client import ask, running_dreams
+from agentmem.testing import reply
+from tests.stack import stack
+
+
+async def test_a_turn_id_sent_twice_is_one_turn(client: Client, tmp_path: Path) -> None:
+    """A caller that chose the turn's id may send again: same answer, no second model call."""
+    async with stack(client, tmp_path, [reply("first"), reply("second")]) as running:
+        session = await running.start(agent="plain", session=True)
+        answer = await ask(session, "Hello", turn="t-1")
+        assert (answer.turn, answer.text) == (1, "first")
+        assert await ask(session, "Hello", turn="t-1") == answer
+        assert (await ask(session, "Hello again")).text == "second"
+        assert len(running.model.requests) == 2
+        await session.signal("end")
+        assert await session.result() == {"turns": 2}
+
+
+async def test_what_a_session_refuses_says_why(client: Client, tmp_path: Path) -> None:
+    """A refused message raises at once, with the reason's type; nothing is retried."""
+    async with stack(client, tmp_path, [reply("first")]) as running:
+        session = await running.start(agent="plain", session=True)
+        with pytest.raises(WorkflowUpdateFailedError) as caught:
+            await ask(session, " ")
+        assert isinstance(caught.value.cause, ApplicationError)
+        assert caught.value.cause.type == "InvalidInput"
+        assert (await ask(session, "Hello")).text == "first"
+        await session.signal("end")
+        await session.result()
+
+
+async def test_running_dreams_are_listed(client: Client, task_queue: str) -> None:
+    """Dreams of all scopes, by their ids; one that ended is not among them."""
+    name = f"dream/in_memory%3Ax/agent/{task_queue}"
+    dream = await client.start_workflow("agent_dream", id=name, task_queue=task_queue)
+    await listed(client, name, True)
+    await dream.terminate()
+    await listed(client, name, False)
+
+
+async def listed(client: Client, name: str, expected: bool) -> None:
+    async with asyncio.timeout(10):
+        while True:
+            if (name in await running_dreams(client)) == expected:
+                return
+            await asyncio.sleep(0.1)

@@ -13,7 +13,7 @@ from agentmem.contracts import (
     ToolSpec,
 )
 from agentmem.errors import ConfigurationError
-from agentmem.memory.references import in_memory, named, postgresql, sqlite
+from agentmem.memory.references import named, postgresql, sqlite
 from agentmem.values import Wire
 
 _STRICT = ConfigDict(extra="forbid", strict=True)
@@ -129,8 +129,8 @@ def identify(provider: str, registered: Collection[str]) -> str:
         return "default"
     if provider in registered or (kind == "named" and rest in registered):
         return named(rest or provider).identity
-    if kind == "in_memory":
-        return in_memory(rest or "default").identity
+    if kind == "in_memory":  # in_memory() would make a store of its own: no workflow runs here
+        return f"in_memory:{rest or 'default'}"
     if kind == "sqlite":
         return sqlite(rest).identity
     if kind == "postgresql":

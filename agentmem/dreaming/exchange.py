@@ -1,5 +1,6 @@
 """How a phase talks with its model: calls and results until it hands in, within its limit."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -89,7 +90,9 @@ class Exchange:
         going = True
         while going:
             reply = await self.replies.next(self.messages)
-            going = self._calls(reply) if reply.message.calls else self._text(reply)
+            # The rules compare texts, for seconds in a large scope: heartbeats go on meanwhile.
+            read = self._calls if reply.message.calls else self._text
+            going = await asyncio.to_thread(read, reply)
 
     def _calls(self, reply: Reply) -> bool:
         """Do a reply's calls; say whether the talk goes on."""

@@ -21,6 +21,9 @@ Work = Callable[[Connection], Result]
 ATTEMPTS = 5
 """How often a transaction is tried that lost against another one; each waits for its lock first."""
 
+_POOLER = "behind a pooler in transaction mode the URL needs statement_cache_size=0"
+_HINTS = {"26000": _POOLER, "42P05": _POOLER}  # a prepared statement is not there, or already
+
 
 class Database(Protocol):
     """Runs work on a database, from any task, thread and event loop."""
@@ -81,4 +84,5 @@ def driver_error(error: DBAPIError) -> BaseException:
 
 def _kind(error: BaseException) -> str:
     code = getattr(error, "sqlstate", None) or getattr(error, "sqlite_errorname", None)
-    return f"{type(error).__name__} ({code})" if code else type(error).__name__
+    kind = f"{type(error).__name__} ({code})" if code else type(error).__name__
+    return f"{kind}; {_HINTS[code]}" if code in _HINTS else kind

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from agentmem.testing import strict
-from agentmem.testing.offline import answer
-from agentmem.testing.offline.talking import HONEST, UNKNOWN
+from agentmem.testing.offline import HONEST, UNKNOWN, answer
 from agentmem.values import JSONObject
 
 TEXT = {"type": "string"}
@@ -110,9 +109,12 @@ def test_the_last_word_counts() -> None:
     """A correction replaces what was said before, and a retraction ends it."""
     chat = Chat()
     chat.say("My favourite colour is green.")
-    assert chat.say("Not green but teal.") == "Noted: Favourite colour is teal."
-    assert chat.say("Sorry, make it blue.") == "Noted: Favourite colour is blue."
-    assert chat.say("What is my favorite color?") == "Favourite colour: Favourite colour is blue."
+    assert chat.say("Not green but teal.") == "Noted: Favourite colour is teal, not green."
+    assert chat.say("Actually, it's blue, not teal.") == (
+        "Noted: Favourite colour is blue, not teal."
+    )
+    chat.say("Sorry, my favorite color is red.")
+    assert chat.say("What is my favorite color?") == "Favourite colour: Favorite color is red."
     chat.say("Forget my favourite colour.")
     assert chat.say("What is my favourite colour?") == UNKNOWN
 
@@ -123,6 +125,19 @@ def test_questions_are_looked_up_in_memory() -> None:
     assert chat.say("Where do I live?") == "Home city: Lives in Bergen."
     assert chat.calls == [("recall_memory", {})]
     assert chat.say("What do you know about me?") == "I know: Lives in Bergen; Is called Rex."
+
+
+def test_what_memory_cut_short_is_skipped() -> None:
+    """A recalled line that was cut in its middle is not read; the others are."""
+    asked: JSONObject = {"messages": [{"role": "user", "content": "Where do I live?"}]}
+    [call] = answer(asked | {"tools": MEMORY})["choices"][0]["message"]["tool_calls"]
+    shown = '{"key":"home_city","value":"Lives in Bergen"}\n{"key":"diary","value":"Dear di'
+    asked["messages"] += [
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": call["id"], "content": shown},
+    ]
+    reply = answer(asked | {"tools": MEMORY})["choices"][0]["message"]
+    assert reply["content"] == "Home city: Lives in Bergen."
 
 
 def test_what_is_not_known_is_not_made_up() -> None:
@@ -155,7 +170,7 @@ def test_remember_and_forget_use_the_tools() -> None:
             {"origin": "Oslo", "destination": "New York", "date": "3 May"},
         ),
         (
-            "Convert 100 EUR to NOK",
+            "Convert 100 from EUR to NOK",
             tool(
                 "convert_currency", amount={"type": "number"}, from_currency=TEXT, to_currency=TEXT
             ),
@@ -202,21 +217,11 @@ def test_a_users_tool_is_called_with_what_the_request_names(
 
 
 def test_two_cities_make_two_calls_in_one_reply() -> None:
-    """Each name in a list gets a call of its own, all in one reply, unless that is forbidden."""
-    chat = Chat(tools=[WEATHER], results={"get_weather": '{"sky": "rain"}'})
-    said = chat.say("What is the weather in Oslo and Bergen?")
-    assert said == "Weather (Oslo): sky rain. Weather (Bergen): sky rain."
-    assert len(chat.messages[2]["tool_calls"]) == 2
-    one_by_one = Chat(tools=[WEATHER], results={"get_weather": "rain"})
-    one_by_one.say("What is the weather in Oslo and Bergen?", parallel_tool_calls=False)
-    assert [len(m["tool_calls"]) for m in one_by_one.messages if "tool_calls" in m] == [1, 1]
-
-
-def test_a_short_follow_up_calls_the_last_tool_again() -> None:
-    """A follow-up like "And in Bergen?" asks the tool of the turn before."""
+    """Each name in a list gets a call of its own, all in one reply."""
     chat = Chat(tools=[WEATHER], results={"get_weather": "rain"})
-    chat.say("What's the weather in Oslo?")
-    assert chat.say("And in Bergen?") == "Weather (Bergen): rain."
+    said = chat.say("What is the weather in Oslo and Bergen?")
+    assert said == "Weather (Oslo): rain. Weather (Bergen): rain."
+    assert len(chat.messages[2]["tool_calls"]) == 2
 
 
 def test_statements_and_incomplete_requests_call_no_tool() -> None:

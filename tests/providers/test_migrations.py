@@ -64,6 +64,23 @@ async def test_opening_again_keeps_everything(store: SqlProvider) -> None:
     assert await store.database.read(versions) == ["0001"]
 
 
+@pytest.mark.postgresql
+async def test_several_stores_open_at_once(tmp_path: Path, postgres_server: PostgresServer) -> None:
+    """A worker opens all of its stores at the same time, whatever databases they are on."""
+    names = [await postgres_server.new() for _ in range(3)]
+    stores = [
+        *(SqlProvider(SqliteDatabase(tmp_path / f"{number}.db")) for number in range(3)),
+        *(SqlProvider(SqliteDatabase(None)) for _ in range(3)),
+        *(on_postgresql(postgres_server.url(name)) for name in names),
+    ]
+    await asyncio.gather(*(store.open() for store in stores))
+    for store in stores:
+        assert await store.database.write(differences) == []
+        await store.close()
+    for name in names:
+        await postgres_server.drop(name)
+
+
 async def test_a_newer_schema_is_refused(store: SqlProvider) -> None:
     """A store that a newer agentmem has written is left alone, with a sentence that says so."""
 

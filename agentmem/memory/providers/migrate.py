@@ -1,6 +1,7 @@
 """Bring a database to the newest schema, whoever else is doing the same."""
 
 from pathlib import Path
+from threading import Lock
 
 from alembic import command
 from alembic.config import Config
@@ -13,12 +14,14 @@ from agentmem.errors import ConfigurationError
 VERSION_TABLE = "agentmem_schema"
 LOCK = 0x61676E746D656D  # "agntmem"
 
+_one_at_a_time = Lock()  # Alembic's `op` and `context` are globals of the process
+
 
 def upgrade(connection: Connection) -> None:
     """Run the steps that are missing, in the transaction that is open on the connection.
 
     On SQLite that transaction holds the write lock already; on PostgreSQL an advisory lock keeps
-    workers that start at once in line.
+    workers that start at once in line. Call it from a thread that may wait.
 
     Raises:
         ConfigurationError: A newer agentmem has written this database.
@@ -36,7 +39,8 @@ def upgrade(connection: Connection) -> None:
         )
     if current == set(scripts.get_heads()):
         return
-    if connection.dialect.name == "postgresql":
-        connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
     config.attributes["connection"] = connection
-    command.upgrade(config, "head")
+    with _one_at_a_time:
+        if connection.dialect.name == "postgresql":
+            connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
+        command.upgrade(config, "head")

@@ -6,6 +6,7 @@ from typing import Any, cast
 from weakref import WeakKeyDictionary
 
 import asyncpg
+from sqlalchemy import NullPool
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
@@ -39,7 +40,9 @@ class PostgresDatabase:
 
     async def open(self) -> None:
         """Bring the schema up to date."""
-        await self.write(upgrade)
+        with wrapped(self.name):
+            # Loading and running the steps takes a while: not on the caller's event loop.
+            await asyncio.to_thread(asyncio.run, _upgrade(self._address))
 
     async def read(self, work: Work[Result]) -> Result:
         """Run reads, each statement on its own."""
@@ -75,7 +78,12 @@ class _Pool:
     """The connections of one event loop."""
 
     def __init__(self, address: PostgresAddress) -> None:
-        self.engine = _engine(address)
+        self.engine = _engine(
+            address,
+            pool_size=address.pool_size,
+            max_overflow=0,
+            pool_timeout=address.pool_timeout,
+        )
         # A read needs no BEGIN and ROLLBACK around it: one trip instead of three.
         self.autocommit = self.engine.execution_options(isolation_level="AUTOCOMMIT")
         self._end = self._until_the_loop_ends()
@@ -99,7 +107,7 @@ class _Pool:
             await self.engine.dispose()
 
 
-def _engine(address: PostgresAddress) -> AsyncEngine:
+def _engine(address: PostgresAddress, **pool: Any) -> AsyncEngine:
     async def connect(**_options: Any) -> Any:
         return await cast(Any, asyncpg).connect(address.dsn, **address.options)
 
@@ -113,11 +121,18 @@ def _engine(address: PostgresAddress) -> AsyncEngine:
         "postgresql+asyncpg://",
         async_creator=connect,
         connect_args=statements,
-        pool_size=address.pool_size,
-        max_overflow=0,
-        pool_timeout=address.pool_timeout,
         hide_parameters=True,
+        **pool,
     )
+
+
+async def _upgrade(address: PostgresAddress) -> None:
+    engine = _engine(address, poolclass=NullPool)
+    try:
+        async with engine.begin() as connection:
+            await connection.run_sync(upgrade)
+    finally:
+        await engine.dispose()
 
 
 async def _again_if_lost(engine: AsyncEngine, work: Work[Result]) -> Result:

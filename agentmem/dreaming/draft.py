@@ -97,8 +97,7 @@ class Draft:
             decided = self._instead(change, touched(decided))
         if twin := self._twin(decided):
             return twin
-        if not stands(decided) or decided.op == "confirm":  # said twice, it is reported once
-            self._drop(lambda old: old.status == decided.status and alike(old, decided))
+        self._drop(lambda old: _settled(old, decided))
         decided = decided.replace(id=self._next_id(), reads=reads(decided, self.before))
         self.changes.append(decided)
         return decided
@@ -202,6 +201,13 @@ class Draft:
         if change.code == "echo":
             return next((old for old in self._standing() if change.key in touched(old)), None)
         return None
+
+
+def _settled(old: Change, new: Change) -> bool:
+    """Whether a new change says what became of an old one: sent again, or mended."""
+    if stands(new) and new.op != "confirm":
+        return old.fixable and (old.phase, old.key) == (new.phase, new.key)
+    return old.status == new.status and alike(old, new)
 
 
 class _State(Wire):

@@ -5,11 +5,13 @@ from collections.abc import Mapping
 from agentmem.dreaming.changes import Finding
 from agentmem.dreaming.dates import settle
 from agentmem.dreaming.rules.view import View
-from agentmem.dreaming.text import Rarity, fold
+from agentmem.dreaming.text import Rarity, fold, printable
 from agentmem.dreaming.thresholds import THRESHOLDS, Thresholds
 from agentmem.dreaming.trust import attribute, strongest, supports, trust_of, usable
 from agentmem.facts import Trust
 from agentmem.memory.providers.protocol import TranscriptRow
+
+_NAME, _KEYS = 300, 5
 
 
 def check_finding(
@@ -75,15 +77,22 @@ def keep_finding(finding: Finding, kept: dict[str, Finding], view: View) -> Find
 def _tidied(finding: Finding, limits: Thresholds) -> Finding:
     return finding.replace(
         id="",
-        statement=" ".join(finding.statement.split())[: limits.statement_characters],
-        keys=list(dict.fromkeys(finding.keys))[:5],
-        quote=finding.quote[: limits.quote_characters],
+        statement=_line(finding.statement, limits.statement_characters),
+        keys=list(dict.fromkeys(printable(key, _NAME) for key in finding.keys[:_KEYS])),
+        evidence=list(dict.fromkeys(finding.evidence)),
+        quote=_line(finding.quote, limits.quote_characters),
+        happened=_line(finding.happened, _NAME),
+        words=_line(finding.words, _NAME),
         importance=min(5, max(1, finding.importance)),
         said_at=None,
         trust=Trust.TOOL,
         attributed=False,
         flags=[],
     )
+
+
+def _line(text: str, most: int) -> str:
+    return printable(" ".join(text[: 4 * most].split()), most)
 
 
 def _with_evidence(

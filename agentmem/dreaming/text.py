@@ -43,6 +43,14 @@ def text_of(value: JSONValue) -> str:
     return value if isinstance(value, str) else dump_json(value)
 
 
+def printable(text: str, most: int) -> str:
+    """Return at most so many characters of a text, those that no store holds made visible."""
+    return "".join(
+        char if unicodedata.category(char) not in ("Cc", "Cs") else ascii(char)[1:-1]
+        for char in text[:most]
+    )[:most]
+
+
 def fold(text: str) -> str:
     """Return a text as it is compared: NFC, without case, typography and surplus spaces."""
     plain = _INVISIBLE.sub("", unicodedata.normalize("NFC", text)).translate(_TYPOGRAPHY)

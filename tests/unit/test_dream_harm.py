@@ -42,8 +42,10 @@ VALUES: list[Any] = [
     "Anna Lund",
     {"city": "Oslo"},
 ]
-REASONS = ["", "new", "correction", "duplicate", "condensed", "superseded", "expired"]
-REASONS += ["retracted", "asked_to_forget", "evicted"]
+REASONS = [
+    *("", "new", "correction", "duplicate", "condensed", "superseded", "expired"),
+    *("retracted", "asked_to_forget", "evicted"),
+]
 PROPOSALS = st.fixed_dictionaries(
     {
         "op": st.sampled_from(["add", "update", "merge", "remove", "confirm"]),
@@ -68,7 +70,7 @@ def test_noise_and_tools_lose_nothing_that_a_user_said(proposals: list[dict[str,
     left = on.facts()
     for told in FACTS:
         if told.trust == Trust.USER:
-            assert not lost(told, *left)
+            assert any(not lost(told, one) for one in left)
     assert on.recall(["name"]) == [FACTS[-1]]
     assert [
         one.key for one in left if one.trust == Trust.USER and "Mallory" in text_of(one.value)

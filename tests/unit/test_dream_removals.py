@@ -304,10 +304,13 @@ def test_a_chain_of_duplicates_ends_in_the_one_that_stays() -> None:
 
 def test_superseded_needs_newer_evidence_about_the_fact() -> None:
     """Neither an older fact nor one about something else supersedes."""
+    newer = fact("favourite_colour", "Likes the colour blue", said_at=SAID)
+    on = draft([fact("favourite_food", "Likes bread"), newer])
+    assert verdict(on, "favourite_food", by="favourite_colour", reason="superseded")[0] == "held"
     old, new = fact("city", "Lives in Oslo"), fact("city_now", "Lives in Bergen", said_at=SAID)
     on = draft([old, new, fact("pet", "a cat", said_at=SAID)])
-    assert verdict(on, "city_now", by="city", reason="superseded") == ("held", "not_newer")
-    assert verdict(on, "city", by="pet", reason="superseded") == ("held", "unrelated")
+    assert verdict(on, "city_now", by="city", reason="superseded") == ("held", "not_superseded")
+    assert verdict(on, "city", by="pet", reason="superseded") == ("held", "not_superseded")
     assert verdict(on, "city", by="city_now", reason="superseded") == ("accepted", "")
 
 
@@ -356,19 +359,30 @@ def test_a_merge_into_one_of_its_sources_updates_it() -> None:
 def test_a_merge_by_a_later_word_may_drop_what_it_overturns() -> None:
     """Of two keys that disagree, the newest message decides."""
     on = draft(
-        [fact("city", "Lives in Oslo"), fact("home_town", "Home is Rome")],
+        [fact("city", "Lives in Oslo"), fact("home_city", "Home is Rome"), fact("pet", "a cat")],
         ["I live in Bergen, nowhere else"],
     )
-    done = propose(
-        on,
-        "merge",
-        "city",
-        "Lives in Bergen",
-        sources=["city", "home_town"],
-        reason="correction",
-        evidence=["a1"],
-    )
+    later: dict[str, Any] = {"reason": "correction", "evidence": ["a1"]}
+    unrelated = propose(on, "merge", "city", "Lives in Bergen", sources=["pet"], **later)
+    assert (unrelated.status, unrelated.code) == ("held", "survivor_lacks")
+    done = propose(on, "merge", "city", "Lives in Bergen", sources=["city", "home_city"], **later)
     assert done.status == "accepted"
+    assert on.keys() == ["city", "pet"]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        row("city: Lives in Bergen", "tool_result"),
+        row("So you live in Bergen", "assistant"),
+        "ok",
+        "Bergen is nice",
+    ],
+)
+def test_an_older_fact_does_not_return_by_an_idle_citation(said: Any) -> None:
+    """Neither tools nor a message that says neither fact makes it the later word (M-51)."""
+    on = draft([fact("city", "Lives in Oslo"), fact("job_town", "Works in Bergen")], [said])
+    assert verdict(on, "city", by="job_town", reason="superseded", evidence=["a1"])[0] == "held"
 
 
 def test_a_merge_launders_no_trust() -> None:

@@ -1,5 +1,6 @@
 """The rules that a single change must pass: what each stops, and what it must let pass."""
 
+import json
 import random
 import string
 from datetime import timedelta, timezone
@@ -159,7 +160,26 @@ def test_a_merge_without_sources_and_a_write_without_value_are_refused() -> None
     """Ops that lack what they are about may be sent again (H-02)."""
     on = draft([fact("city", "Oslo")], [MOVED])
     assert decided(propose(on, "merge", "x", "Bergen")) == ("rejected", "no_sources", True)
-    assert decided(propose(on, "update", "city")) == ("rejected", "missing_value", True)
+    for blank in (None, "", " \n"):
+        done = propose(on, "update", "city", blank, evidence=["a1"])
+        assert decided(done) == ("rejected", "missing_value", True)
+
+
+def test_what_no_store_holds_is_not_kept_in_the_draft_either() -> None:
+    """The refusal is reported, and the draft still writes as standard JSON (M-38)."""
+    on = draft([fact("city", "Oslo")], [MOVED])
+    for key, value in (
+        ("a\x00\ud800", "x"),
+        ("k", float("nan")),
+        ("k", "\ud800"),
+        ("k", "x" * 9_999),
+    ):
+        propose(on, "add", key, value, evidence=["a1", "\x00"], words="\x00", happened="\ud800")
+    propose(on, "remove", "city", by="\x00" * 5_000, reason="duplicate")
+    propose(on, "merge", "k", "x", sources=["\ud800"] * 500)
+    text = json.dumps(on.dump(), allow_nan=False, ensure_ascii=False)
+    assert len(text.encode()) < 12_000
+    assert "\\u0000" not in text
 
 
 @pytest.mark.parametrize("value", ["a\x00b", "\ud800", float("nan"), {"k": float("inf")}])
@@ -288,6 +308,14 @@ def test_a_relative_word_left_in_the_value_is_refused_with_its_date() -> None:
     done = propose(on, "add", "move", "Moved to Bergen yesterday", evidence=["a1"])
     assert decided(done) == ("rejected", "relative_date", True)
     assert "2026-03-09" in done.message
+
+
+def test_a_mended_change_takes_the_place_of_its_refusal() -> None:
+    """What was sent again right is not reported as refused."""
+    on = draft(said=["I moved to Bergen yesterday"])
+    propose(on, "add", "move", "Moved to Bergen yesterday", evidence=["a1"])
+    propose(on, "add", "move", "Moved to Bergen on 2026-03-09", evidence=["a1"], again=True)
+    assert on.counts() == {"accepted": 1}
 
 
 def test_a_translated_relative_word_is_seen_too() -> None:

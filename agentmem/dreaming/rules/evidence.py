@@ -6,7 +6,7 @@ from agentmem.dreaming.changes import Change, Reason
 from agentmem.dreaming.effects import replaced, rests_on_facts
 from agentmem.dreaming.rules.survivor import lost, lost_marks, told
 from agentmem.dreaming.rules.view import View, flag, hold, reject
-from agentmem.dreaming.text import content, fold, fold_key, text_of
+from agentmem.dreaming.text import content, fold, fold_key, printable, text_of
 from agentmem.dreaming.trust import (
     RANK,
     attribute,
@@ -19,6 +19,8 @@ from agentmem.dreaming.trust import (
 from agentmem.facts import Fact, Trust
 from agentmem.values import JSONValue
 
+_NAME, _NAMES = 300, 100
+"""Characters of a key or an id that are kept, and how many of them a list has."""
 _LASTING_KINDS = ("preference", "profile", "decision", "event")
 
 
@@ -34,9 +36,11 @@ def completed(change: Change, view: View) -> Change:
         change = change.replace(importance=chosen[0] if chosen else 3)
     return change.replace(
         findings=[finding.id for finding in found],
-        evidence=list(dict.fromkeys(evidence)),
-        happened=change.happened or (first.happened if first else ""),
-        words=change.words or (first.words if first else ""),
+        evidence=_brief(evidence),
+        sources=_brief(change.sources),
+        by=printable(change.by, _NAME),
+        happened=printable(change.happened or (first.happened if first else ""), _NAME),
+        words=printable(change.words or (first.words if first else ""), _NAME),
         kind=next((kind for kind in kinds if kind in _LASTING_KINDS), ""),
         importance=min(5, max(1, change.importance)),
         reason=_reason(change),
@@ -44,6 +48,10 @@ def completed(change: Change, view: View) -> Change:
         said_at=None,
         trust=Trust.TOOL,
     )
+
+
+def _brief(names: list[str]) -> list[str]:
+    return list(dict.fromkeys(printable(name, _NAME) for name in names[:_NAMES]))
 
 
 def _reason(change: Change) -> Reason | Literal[""]:
@@ -107,9 +115,9 @@ def resting(change: Change, view: View) -> Change:
         return change
     old, text = " ".join(map(told, facts)), text_of(change.value)
     said, known = set(content(text)), set(content(old))
-    marks = lost_marks(text, old)
-    if marks or len(said & known) < view.limits.reworded * len(said):
-        what = marks or f"the words {', '.join(sorted(said - known)[:5])}"
+    what = lost_marks(text, old)
+    if what or len(said & known) < view.limits.reworded * len(said):
+        what = what or "much that the facts do not say"
         return reject(change, "adds_content", f"it adds {what}; cite who says so", fixable=True)
     return change.replace(trust=min((fact.trust for fact in facts), key=RANK.__getitem__))
 

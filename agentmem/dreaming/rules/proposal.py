@@ -6,10 +6,10 @@ from difflib import get_close_matches
 
 from agentmem.dreaming.changes import Change
 from agentmem.dreaming.effects import touched
-from agentmem.dreaming.rules.survivor import speaks_alone
+from agentmem.dreaming.rules.survivor import same_topic, speaks_alone
 from agentmem.dreaming.rules.view import View, flag, hold, reject
 from agentmem.dreaming.secret_shapes import secret_shape
-from agentmem.dreaming.text import content, fold, fold_key, text_of
+from agentmem.dreaming.text import fold, fold_key, printable, text_of
 from agentmem.errors import InvalidFact
 from agentmem.facts import checked_name, checked_value
 
@@ -26,18 +26,18 @@ def storable(change: Change, view: View) -> Change:
     """
     key = change.key
     if key not in view.facts and (problem := _key_problem(key, view.limits.key_bytes)):
-        return reject(change, "bad_key", problem)
+        return _unkept(change.replace(key=printable(key, 80)), "bad_key", problem)
     if key.startswith(RESERVED):
         return reject(change, "reserved_key", f"{key!r} is not a dream's to write")
     if change.op not in _WRITING:
         return change.replace(value=None)
-    if change.value is None:
-        return reject(change, "missing_value", f"{change.op} of {key!r} has no value", fixable=True)
     try:
         checked_name(key, "key")
         checked_value(change.value, key)
     except InvalidFact as error:
-        return reject(change, "bad_value", str(error))
+        return _unkept(change, "bad_value", str(error))
+    if change.value is None or not text_of(change.value).strip():
+        return reject(change, "missing_value", f"{change.op} of {key!r} has no value", fixable=True)
     return change
 
 
@@ -91,7 +91,7 @@ def echo(change: Change, view: View) -> Change:
     folded = fold(text_of(change.value))
     keys = [key for key, fact in view.facts.items() if fold(text_of(fact.value)) == folded]
     if not speaks_alone(change.value, view.limits):
-        keys = [key for key in keys if _same_topic(key, change.key)]
+        keys = [key for key in keys if same_topic(key, change.key)]
     if not keys:
         return change
     key = change.key if change.key in keys else keys[0]
@@ -102,14 +102,14 @@ def echo(change: Change, view: View) -> Change:
 def secret(change: Change, view: View) -> Change:
     """Rule 22: what looks like a key, token or password is not remembered."""
     shape = secret_shape(f"{change.key}={text_of(change.value)}")
-    return reject(change, "secret", f"the value looks like {shape}") if shape else change
+    return _unkept(change, "secret", f"the value looks like {shape}") if shape else change
 
 
 def sized(change: Change, view: View) -> Change:
     """Rule 23: a dream writes at most 2,000 characters, and no text that says nothing."""
     text = text_of(change.value)
     if len(text) > view.limits.value_characters:
-        return reject(
+        return _unkept(
             change,
             "too_long",
             f"the value has {len(text)} characters, the limit is {view.limits.value_characters}",
@@ -130,17 +130,17 @@ def pinned(change: Change, view: View) -> Change:
     return change
 
 
+def _unkept(change: Change, code: str, message: str) -> Change:
+    """Refuse a change whose value no draft may keep either."""
+    return reject(change.replace(value=None), code, message)
+
+
 def _stored(key: str, view: View) -> str:
     """Return the one stored key that differs by case, `-`, `_` or spaces at most, or the key."""
     if key in view.facts:
         return key
     near = [stored for stored in view.facts if fold_key(stored) == fold_key(key)]
     return near[0] if len(near) == 1 else key
-
-
-def _same_topic(one: str, other: str) -> bool:
-    a, b = set(content(one)), set(content(other))
-    return one == other or (bool(a and b) and (a <= b or b <= a))
 
 
 def _key_problem(key: str, most: int) -> str:

@@ -7,10 +7,10 @@ from agentmem.dreaming.changes import Change
 from agentmem.dreaming.cues import takes_back
 from agentmem.dreaming.dates import nearest, span
 from agentmem.dreaming.effects import REWORDING, replaced, result
-from agentmem.dreaming.rules.survivor import lost, lost_marks, told
+from agentmem.dreaming.rules.survivor import lost, lost_marks, same_topic, told
 from agentmem.dreaming.rules.view import View, hold, reject
 from agentmem.dreaming.text import content, names, negated, negates, stems, text_of, tokens
-from agentmem.dreaming.trust import RANK, evidence_of, told_at, usable
+from agentmem.dreaming.trust import RANK, evidence_of, supports, told_at, trust_of, usable
 from agentmem.facts import Fact, Trust
 
 NOMINATED_TO_GO = ("expired", "evidence_forgotten", "over_cap")
@@ -67,11 +67,9 @@ def contained(change: Change, view: View) -> Change:
         return change
     new = result(change, view.facts)
     for fact in replaced(change, view.facts):
-        at = told_at(fact)
-        overturned = change.reason in OVERTURNING and change.witnesses
         if change.op == "update" and change.reason not in REWORDING:
             continue
-        if overturned and change.said_at and (at is None or change.said_at > at):
+        if change.reason in OVERTURNING and _overturned(fact, new, change, view):
             continue
         long = len(text_of(fact.value)) >= view.limits.condensed_from
         if change.op == "update" and long:
@@ -104,7 +102,7 @@ def _cut(old: str, new: str, view: View) -> str:
     mine = names(old)
     missing = mine - set(stems(new)) - names(new)
     if len(missing) > (1 - view.limits.condensed_names) * len(mine):
-        return f"names are lost: {', '.join(sorted(missing)[:5])}"
+        return f"{len(missing)} of {len(mine)} names are lost"
     return ""
 
 
@@ -143,15 +141,27 @@ def _takes_back(text: str, fact: Fact) -> bool:
 
 
 def _superseded(change: Change, fact: Fact, view: View) -> Change:
-    heir, at = view.facts[change.by], told_at(fact)
-    said_at = max((when for when in (change.said_at, told_at(heir)) if when), default=None)
-    if said_at is None or (at is not None and said_at <= at):
-        return hold(change, "not_newer", f"nothing newer than {change.key!r} supersedes it")
-    cited = [view.rows[alias].text for alias in change.evidence]
-    cited += [told(heir), *(row.quote for row in heir.evidence)]
-    if not set(content(told(fact))) & set(content(" ".join(cited))):
-        return hold(change, "unrelated", f"{change.by!r} says nothing about {change.key!r}")
-    return change.replace(trust=heir.trust, said_at=said_at)
+    heir = view.facts[change.by]
+    if not _overturned(fact, heir, change, view):
+        return hold(change, "not_superseded", f"nothing newer says {change.by!r} of {change.key!r}")
+    return change.replace(trust=heir.trust, said_at=told_at(heir))
+
+
+def _overturned(fact: Fact, heir: Fact, change: Change, view: View) -> bool:
+    """Whether a later word puts one fact in the place of another.
+
+    It is about the same: by their keys, or since a message that says the new one names what only
+    the old one has. And it is later: that message, or the new fact itself.
+    """
+    rows = [view.rows[alias] for alias in change.evidence]
+    saying = [row for row in rows if supports(row, text_of(heir.value), heir.key, view.limits)]
+    saying = [row for row in saying if RANK[trust_of(row)] >= RANK[fact.trust]]
+    old = set(content(told(fact))) - set(content(told(heir)))
+    named = any(old & set(content(row.text)) for row in saying)
+    if not (named or same_topic(fact.key, heir.key)):
+        return False
+    at, said = told_at(fact), [*(row.at for row in saying), told_at(heir)]
+    return any(when and (at is None or when > at) for when in said)
 
 
 def _duplicate(change: Change, fact: Fact, view: View) -> Change:

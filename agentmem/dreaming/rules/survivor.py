@@ -16,7 +16,7 @@ def told(fact: Fact) -> str:
 
 
 def lost(gone: Fact, *staying: Fact, limits: Thresholds = THRESHOLDS) -> str:
-    """Return what would be lost if a fact went and others stayed, in words; empty for nothing.
+    """Return what kind of thing would be lost if a fact went and others stayed; empty for none.
 
     What stays must hold every number, date, URL and name, and 80 % of the content words of what
     goes, negate the same words, and have no other word in the place of one that goes: "a purple
@@ -27,14 +27,16 @@ def lost(gone: Fact, *staying: Fact, limits: Thresholds = THRESHOLDS) -> str:
     if marks := lost_marks(old, new):
         return marks
     old, words = without_dates(old), set(stems(new))
-    if missing := names(old) - words - names(new):
-        return f"the name {min(missing)!r}"
+    if names(old) - words - names(new):
+        return "a name"
     mine = _words(old)
-    if turned := (negated(old) ^ negated(new)) & set(mine) & words:
-        return f"whether it is so of {min(turned)!r}"
+    if (negated(old) ^ negated(new)) & set(mine) & words:
+        return "whether it is so or not"
     if len(words & set(mine)) < limits.survivor_words * len(set(mine)):
-        return f"the words {', '.join(sorted(set(mine) - words)[:5])}"
-    return _lost_key(gone, staying, limits) or _swapped(mine, _words(new), words)
+        return "enough of its words"
+    if _lost_key(gone, staying, limits):
+        return "what its key asks"
+    return "a word that another has replaced" if _swapped(mine, _words(new), words) else ""
 
 
 def speaks_alone(value: JSONValue, limits: Thresholds = THRESHOLDS) -> bool:
@@ -42,15 +44,19 @@ def speaks_alone(value: JSONValue, limits: Thresholds = THRESHOLDS) -> bool:
     return len(stems(text_of(value))) >= limits.telling_words
 
 
+def same_topic(one: str, other: str) -> bool:
+    """Whether one key has all words of the other: `city` and `home_city`, not `home_phone`."""
+    a, b = set(content(one)), set(content(other))
+    return one == other or (bool(a and b) and (a <= b or b <= a))
+
+
 def lost_marks(old: str, new: str) -> str:
-    """Return a date, number or URL that one text has and another has not; empty for none."""
-    if missing := spans(old) - spans(new):
-        return f"the date {min(missing)}"
-    if missing := urls(old) - urls(new):
-        return f"the address {min(missing)}"
-    if missing := numbers(without_dates(old)) - numbers(new):
-        return f"the number {min(missing)}"
-    return ""
+    """Return what of dates, numbers and URLs one text has and another has not; empty for none."""
+    if spans(old) - spans(new):
+        return "a date"
+    if urls(old) - urls(new):
+        return "an address"
+    return "a number" if numbers(without_dates(old)) - numbers(new) else ""
 
 
 def _words(text: str) -> list[str]:
@@ -58,19 +64,16 @@ def _words(text: str) -> list[str]:
     return [word for word in content(text) if not word.isdigit()]
 
 
-def _lost_key(gone: Fact, staying: tuple[Fact, ...], limits: Thresholds) -> str:
+def _lost_key(gone: Fact, staying: tuple[Fact, ...], limits: Thresholds) -> bool:
     value = fold(text_of(gone.value))
     if not content(value) and not any(value in fold(text_of(fact.value)) for fact in staying):
-        return f"the value {value!r}"
-    key, words = (
-        set(content(told(gone.replace(value="")))),
-        set(stems(" ".join(map(told, staying)))),
-    )
+        return True
+    key = set(content(told(gone.replace(value=""))))
     if speaks_alone(gone.value, limits) or not key:
-        return ""
+        return False
+    words = set(stems(" ".join(map(told, staying))))
     held = [any(_kindred(mine, other) for other in words) for mine in key]
-    enough = any(held) if content(value) else all(held)
-    return "" if enough else f"what {gone.key!r} is about"
+    return not (any(held) if content(value) else all(held))
 
 
 def _kindred(one: str, other: str) -> bool:
@@ -79,8 +82,8 @@ def _kindred(one: str, other: str) -> bool:
     return one == other or (length >= 3 and one[:length] == other[:length])
 
 
-def _swapped(old: list[str], new: list[str], words: set[str]) -> str:
-    for tag, start, end, other, until in SequenceMatcher(None, old, new, False).get_opcodes():
-        if tag == "replace" and end - start == until - other and not set(old[start:end]) <= words:
-            return f"{' '.join(old[start:end])!r}, where it says {' '.join(new[other:until])!r}"
-    return ""
+def _swapped(old: list[str], new: list[str], words: set[str]) -> bool:
+    return any(
+        tag == "replace" and end - start == until - other and not words.issuperset(old[start:end])
+        for tag, start, end, other, until in SequenceMatcher(None, old, new, False).get_opcodes()
+    )

@@ -69,9 +69,9 @@ async def test_forgetting_a_scope_leaves_the_others(store: SqlProvider) -> None:
 
 async def test_composed_and_decomposed_names_are_one(store: SqlProvider) -> None:
     """M-25: a name's NFC and NFD forms are one name, kept in NFC."""
-    await store.memorize("a", "s", "cafe\u0301", 1)
-    await store.memorize("a", "s", "caf\u00e9", 2)
-    assert await store.recall("a", "s") == {"caf\u00e9": 2}
+    await store.memorize("a", "s", "e\u0301", 1)
+    await store.memorize("a", "s", "\u00e9", 2)
+    assert await store.recall("a", "s") == {"\u00e9": 2}
 
 
 async def test_what_is_not_json_is_refused_and_nothing_is_stored(store: SqlProvider) -> None:

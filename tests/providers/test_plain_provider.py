@@ -73,11 +73,11 @@ async def test_facts_are_in_the_users_store(
 ) -> None:
     """The five methods go to theirs, checked and sorted; nothing of it lies in the own store."""
     await plain.memorize("a", "s", "z", {"b": 1, "a": 2})
-    await plain.memorize("a", "s", "cafe\u0301", None)
-    assert theirs.facts == {("a", "s"): {"z": {"b": 1, "a": 2}, "caf\u00e9": None}}
-    assert list(await plain.recall("a", "s")) == await plain.keys("a", "s") == ["caf\u00e9", "z"]
+    await plain.memorize("a", "s", "e\u0301", None)
+    assert theirs.facts == {("a", "s"): {"z": {"b": 1, "a": 2}, "\u00e9": None}}
+    assert list(await plain.recall("a", "s")) == await plain.keys("a", "s") == ["z", "\u00e9"]
     assert await plain.recall("a", "s", "z") == {"b": 1, "a": 2}
-    assert [fact.key for fact in await plain.entries("a", "s")] == ["caf\u00e9", "z"]
+    assert [fact.key for fact in await plain.entries("a", "s")] == ["z", "\u00e9"]
     await plain.forget("a", "s", "z")
     assert await plain.scopes("a") == ["s"]
     await plain.forget("a", "s")

@@ -8,23 +8,22 @@ from agentmem.contracts import AgentInput
 from agentmem.errors import InvalidInput
 from agentmem.inputs import MESSAGE_BYTES, parse_input, parse_text
 
+WRONG: list[tuple[tuple[Any, ...], str]] = [
+    ((), "missing"),
+    ((None,), "missing"),
+    (({}, {}), "one argument"),
+    (({}, b"carried", {}), "one argument"),
+    (("text",), "JSON object"),
+    (([1],), "JSON object"),
+    ((7,), "JSON object"),
+    (({"agnt": "x"},), "'agnt'"),
+    (({"agent": 5},), "'agent'"),
+    (({"session": "yes"},), "'session'"),
+    (({"end_after_minutes": "soon"},), "'end_after_minutes'"),
+]
 
-@pytest.mark.parametrize(
-    ("args", "words"),
-    [
-        ((), "missing"),
-        ((None,), "missing"),
-        (({}, {}), "one argument"),
-        (({}, b"carried", {}), "one argument"),
-        (("text",), "JSON object"),
-        (([1],), "JSON object"),
-        ((7,), "JSON object"),
-        (({"agnt": "x"},), "'agnt'"),
-        (({"agent": 5},), "'agent'"),
-        (({"session": "yes"},), "'session'"),
-        (({"end_after_minutes": "soon"},), "'end_after_minutes'"),
-    ],
-)
+
+@pytest.mark.parametrize(("args", "words"), WRONG)
 def test_wrong_inputs_are_refused_by_name(args: tuple[Any, ...], words: str) -> None:
     """F-15: missing, surplus, unknown and mistyped inputs name the field and what exists."""
     with pytest.raises(InvalidInput, match=words) as caught:

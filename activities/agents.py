@@ -8,7 +8,7 @@ from temporalio import activity
 from agentmem.contracts import Definition, Resolve
 from agentmem.errors import ConfigurationError
 from agentmem.memory.providers.registry import Providers
-from agentmem.toolbox import ToolBox
+from agentmem.tools.box import ToolBox
 
 
 class AgentActivities:

@@ -12,8 +12,8 @@ from activities.heartbeat import heartbeating
 from agentmem.contracts import ToolRun, ToolSpec
 from agentmem.errors import ToolError
 from agentmem.messages import Message, Role
-from agentmem.tool_results import error_text, result_text
-from agentmem.toolbox import Tool, ToolBox
+from agentmem.tools.box import Tool, ToolBox
+from agentmem.tools.results import error_text, result_text
 from agentmem.values import JSONObject
 
 ToolActivity = Callable[[ToolRun], Awaitable[Message]]

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from agentmem.agents_file import read_agents
+from agentmem.configuration.agents_file import read_agents
+from agentmem.configuration.toml_lines import line_of
 from agentmem.contracts import Definition, DreamLimits, DreamSettings, MemorySettings, ToolSpec
 from agentmem.errors import ConfigurationError
-from agentmem.toml_lines import line_of
 
 WEATHER = ToolSpec(name="get_weather")
 

@@ -6,11 +6,11 @@ import pytest
 
 from activities.agents import AgentActivities
 from agentmem import tool
-from agentmem.agents_file import ASSISTANT
+from agentmem.configuration.agents_file import ASSISTANT
 from agentmem.contracts import Definition, Resolve
 from agentmem.errors import ConfigurationError
 from agentmem.memory.providers.registry import Providers
-from agentmem.toolbox import ToolBox
+from agentmem.tools.box import ToolBox
 
 
 @tool(approval=True)

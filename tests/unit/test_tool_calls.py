@@ -20,8 +20,8 @@ from activities.tools import tool_activities
 from agentmem.contracts import ToolRun
 from agentmem.errors import ToolError
 from agentmem.messages import Message, Role, ToolCall
-from agentmem.toolbox import ToolBox
 from agentmem.tools import tool
+from agentmem.tools.box import ToolBox
 
 
 @tool

@@ -16,7 +16,7 @@ import pytest
 from pydantic import BaseModel, SecretStr
 
 from agentmem.errors import ToolError
-from agentmem.tool_results import RESULT_BYTES, error_text, result_text
+from agentmem.tools.results import RESULT_BYTES, error_text, result_text
 from agentmem.values import encoded_size
 
 

@@ -11,8 +11,8 @@ from pydantic import BaseModel, Field
 
 from agentmem.contracts import ToolSpec
 from agentmem.errors import ConfigurationError
-from agentmem.toolbox import ToolBox, tool_schema
 from agentmem.tools import tool, tool_spec
+from agentmem.tools.box import ToolBox, tool_schema
 
 
 class Unit(enum.Enum):

@@ -15,8 +15,8 @@ from temporalio.worker import Worker
 from activities.tools import tool_activities
 from agentmem.errors import ToolError
 from agentmem.messages import Message
-from agentmem.toolbox import ToolBox
 from agentmem.tools import tool, tool_spec
+from agentmem.tools.box import ToolBox
 from tests.small_workflows import OneCall
 
 

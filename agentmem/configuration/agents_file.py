@@ -7,10 +7,10 @@ from typing import TypeAlias
 
 from pydantic import ValidationError
 
-from agentmem.agents_tables import AgentsTable, AgentTable, fields_at, identify
+from agentmem.configuration.agents_tables import AgentsTable, AgentTable, fields_at, identify
+from agentmem.configuration.toml_lines import line_of
 from agentmem.contracts import Definition, DreamSettings, ToolSpec
 from agentmem.errors import ConfigurationError
-from agentmem.toml_lines import line_of
 
 ASSISTANT = Definition(
     name="assistant",

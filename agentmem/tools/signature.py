@@ -12,9 +12,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic.errors import PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema
 
-from agentmem import docstrings
 from agentmem.errors import ConfigurationError, ToolError
-from agentmem.json_schemas import plain_schema
+from agentmem.tools import docstrings
+from agentmem.tools.json_schemas import plain_schema
 from agentmem.values import JSONObject, dump_json
 
 

@@ -4,12 +4,11 @@ import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, cast
 
-from agentmem import docstrings
 from agentmem.contracts.calls import ToolSpec
 from agentmem.errors import ConfigurationError
 from agentmem.memory.tools import MEMORY_TOOLS
-from agentmem.tool_signature import Signature
-from agentmem.tools import tool_spec
+from agentmem.tools import docstrings, tool_spec
+from agentmem.tools.signature import Signature
 from agentmem.values import JSONObject
 
 

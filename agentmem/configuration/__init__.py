@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 from temporalio.client import Client
 
-from agentmem.agents_file import read_agents
-from agentmem.app import App, load_app
+from agentmem.configuration.agents_file import read_agents
+from agentmem.configuration.app import App, load_app
 from agentmem.contracts import Definition
 from agentmem.memory.providers.registry import Providers
 from agentmem.settings import OFFLINE_MODEL, Settings
-from agentmem.toolbox import ToolBox
+from agentmem.tools.box import ToolBox
 
 
 @dataclass(frozen=True, kw_only=True)

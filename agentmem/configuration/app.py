@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from agentmem.agents_tables import PROVIDER_KINDS
+from agentmem.configuration.agents_tables import PROVIDER_KINDS
 from agentmem.errors import ConfigurationError
 from agentmem.memory.references import PROVIDER_MARK
 from agentmem.memory.tools import MEMORY_TOOLS

@@ -9,7 +9,15 @@ from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
 from temporalio.service import RPCError
 
 from activities.heartbeat import heartbeating
-from agentmem.contracts import Begun, DreamInput, DreamReport, Phase, PhaseResult, Store
+from agentmem.contracts import (
+    SEARCH_ATTRIBUTES,
+    Begun,
+    DreamInput,
+    DreamReport,
+    Phase,
+    PhaseResult,
+    Store,
+)
 from agentmem.dreaming.hook import dream_id
 from agentmem.dreaming.opening import Opening, open_dream
 from agentmem.dreaming.phases import run_phase
@@ -18,8 +26,6 @@ from agentmem.dreaming.report import commit_dream
 from agentmem.dreaming.tools import PhaseName
 from agentmem.memory.providers.registry import Providers
 from agentmem.values import JSONObject
-
-SEARCH_ATTRIBUTES = ("AgentMemAgent", "AgentMemScope", "AgentMemOutcome")
 
 _LIST_TIMEOUT = timedelta(seconds=3)
 

@@ -18,9 +18,8 @@ from temporalio.client import Client
 from temporalio.service import RPCError
 
 from agentmem.client import connect
+from agentmem.contracts import SEARCH_ATTRIBUTES
 from agentmem.errors import ConfigurationError
-
-SEARCH_ATTRIBUTES = ("AgentMemAgent", "AgentMemScope", "AgentMemOutcome")
 
 # Runs a command until it ends or its standard input does: that pipe closes when we die, too.
 _WITH_US = 'exec 3<&0; "$@" & server=$!; { read -r _ <&3; kill $server; } & wait $server'

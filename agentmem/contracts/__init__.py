@@ -54,9 +54,13 @@ from agentmem.contracts.memory import (
 
 TASK_QUEUE = "agentmem"
 
+SEARCH_ATTRIBUTES = ("AgentMemAgent", "AgentMemScope", "AgentMemOutcome")
+"""Keywords that dreams carry where the server knows them."""
+
 __all__ = [
     "MESSAGES_QUERY",
     "PAGE_BYTES",
+    "SEARCH_ATTRIBUTES",
     "TASK_QUEUE",
     "AgentInput",
     "Answer",

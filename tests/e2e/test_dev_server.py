@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from agentmem import dev_server as module
-from agentmem.dev_server import SEARCH_ATTRIBUTES, dev_server
+from agentmem.contracts import SEARCH_ATTRIBUTES
+from agentmem.dev_server import dev_server
 from agentmem.errors import ConfigurationError
 
 OWNER = """

@@ -15,10 +15,10 @@ from temporalio.client import WorkflowHandle
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.testing import WorkflowEnvironment
 
-from agentmem.contracts import Store
+from agentmem.contracts import SEARCH_ATTRIBUTES, Store
 from agentmem.dreaming.hook import dream_id
 from agentmem.testing import Call, call, reply
-from tests.conftest import SEARCH_ATTRIBUTES, temporal_binary
+from tests.conftest import temporal_binary
 from tests.stack import Stack, stack, status_where
 from tests.tools import delete_file, ping
 

@@ -1,7 +1,6 @@
 """How a phase talks with its model: calls and results until it hands in, within its limit."""
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -195,10 +194,3 @@ def _result(call: ToolCall, outcome: Outcome) -> Message:
     return Message(
         id=call.id, role=Role.TOOL_RESULT, content=outcome.text, call=call.id, name=call.name
     )
-
-
-def refusals(lines: Sequence[str]) -> str:
-    """Return what the model reads of a hand-in: that it was taken, or what to mend."""
-    if not lines:
-        return "taken"
-    return "\n".join(["taken, but for these; hand in only them again, mended:", *lines])

@@ -5,7 +5,7 @@ from typing import Any
 
 from agentmem.dreaming.changes import Change, Orientation
 from agentmem.dreaming.draft import Draft
-from agentmem.dreaming.exchange import Outcome, refusals
+from agentmem.dreaming.exchange import Outcome
 from agentmem.dreaming.handins import HandIn, read_change, texts
 from agentmem.dreaming.prompts import fact_line
 from agentmem.dreaming.tools import PhaseName
@@ -102,7 +102,7 @@ class GatherWork(MemoryCalls):
             if "no_evidence" in finding.flags
         ]
         lines += hand_in.problems
-        return Outcome(text=refusals(lines), said=_said(lines), fixable=bool(lines))
+        return Outcome(text=_refusals(lines), said=_said(lines), fixable=bool(lines))
 
 
 class ChangeWork(MemoryCalls):
@@ -124,7 +124,7 @@ class ChangeWork(MemoryCalls):
         self.summary = hand_in.summary or self.summary
         self.problems = hand_in.problems
         lines = [_decision(change) for change in decided if change.fixable] + hand_in.problems
-        return Outcome(text=refusals(lines), said=_said(lines), fixable=bool(lines))
+        return Outcome(text=_refusals(lines), said=_said(lines), fixable=bool(lines))
 
 
 def known_only(orientation: Orientation, keys: Iterable[str]) -> Orientation:
@@ -173,3 +173,9 @@ def _decision(change: Change) -> str:
 
 def _said(lines: list[str]) -> str:
     return f"{len(lines)} to mend" if lines else "ok"
+
+
+def _refusals(lines: list[str]) -> str:
+    if not lines:
+        return "taken"
+    return "\n".join(["taken, but for these; hand in only them again, mended:", *lines])

@@ -118,6 +118,32 @@ async def test_two_chats_of_one_scope_that_end_at_once_share_a_dream(
         assert read.count("My cat is named Momo.") == read.count("My cat is named Rex.") == 1
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+async def test_no_message_is_left_behind_by_the_races_of_more(
+    client: Client, tmp_path: Path
+) -> None:
+    """In 40 of 40 pairs of chats, the second ending anywhere in the first one's dream, all is read.
+
+    The dream may be about to read, about to end, or gone between the start that finds it and the
+    signal that tells it: whatever the second chat meets, its messages are consumed.
+    """
+    async with stack(client, tmp_path, served(Script()), extra=[Talk]) as s:
+        left: list[str] = []
+        for pair in range(40):
+            scope = f"user-{uuid.uuid4()}"
+
+            async def second(scope: str = scope, delay: float = pair * 0.02) -> None:
+                await asyncio.sleep(delay)
+                await talk(s, scope, "My dog is named Rex.")
+
+            await asyncio.gather(talk(s, scope, "My cat is named Momo."), second())
+            await dreamed(s, dream_id(store(scope)))
+            provider = await s.configuration.providers.get("sqlite:memory.db")
+            left += [row.text for row in await provider.unread("assistant", scope, 1_000)]
+        assert left == []
+
+
 async def test_a_hook_that_fails_is_a_warning(
     client: Client, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

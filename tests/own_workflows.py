@@ -1,0 +1,81 @@
+"""Workflows of a user's own, in a light module: the sandbox imports it for each run."""
+
+from typing import Any
+
+from temporalio import workflow
+
+from agentmem import agent, in_memory, long_term_memory, working_memory
+
+
+@workflow.defn
+class Own:
+    """Asks several questions with one agent; what it says and what it knows is the result."""
+
+    @workflow.run
+    async def run(self, questions: list[str], options: dict[str, Any]) -> dict[str, Any]:
+        """Ask one after another."""
+        fired: list[list[Any]] = []
+
+        def broken(name: str, value: Any) -> None:
+            raise ValueError("a bug in a hook")
+
+        async def note(name: str, value: Any) -> None:
+            fired.append([name, value])
+
+        memory = working_memory(**options.pop("memory", {}))
+        assistant = await agent(
+            "Be brief.", working_memory=memory, on_complete=[broken, note], **options
+        )
+        answers = [await assistant(question) for question in questions]
+        return {"answers": answers, "recall": memory.recall(), "fired": fired}
+
+
+@workflow.defn
+class TwoMemories:
+    """Two agents with a conversation each, and one without."""
+
+    @workflow.run
+    async def run(self, question: str) -> list[str]:
+        """Ask all of them."""
+        first = await agent("First.", working_memory=working_memory())
+        second = await agent("Second.", working_memory=working_memory())
+        third = await agent("Third.")
+        asked = [first, second, third, first, third]
+        return [await assistant(question) for assistant in asked]
+
+
+@workflow.defn
+class WithFacts:
+    """An agent with long-term memory, given as such and as tools alone."""
+
+    @workflow.run
+    async def run(self, scope: str, as_tools: bool) -> Any:
+        """Let the model store a fact, then read it in code."""
+        memory = long_term_memory(provider=in_memory(), agent="own", scope=scope)
+        if as_tools:
+            assistant = await agent("Remember.", tools=[*memory.as_tools()])
+        else:
+            assistant = await agent(
+                "Remember.", tools=[*memory.as_tools()], long_term_memory=memory
+            )
+        await assistant("my city is Oslo")
+        return await memory.recall("city")
+
+
+@workflow.defn
+class Nonsense:
+    """Makes what the library must refuse: the workflow fails, and never hangs."""
+
+    @workflow.run
+    async def run(self, what: str) -> None:
+        """Do one wrong thing."""
+        if what == "window":
+            working_memory(window=0)
+        elif what == "scope":
+            long_term_memory(provider=in_memory(), agent="a", scope="")
+        elif what == "client":
+            long_term_memory(provider="postgresql://u:p@h/d", agent="a", scope="s")  # pyright: ignore[reportArgumentType]
+        elif what == "tool":
+            await agent("x", tools=["no_such_tool"])
+        elif what == "blank":
+            await (await agent("x"))("  ")

@@ -5,21 +5,26 @@ import logging
 import os
 import warnings
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, cast
+
+from agentmem.models.plain import as_mapping, joined_text, objects
 
 
 def load(loading: Future[Any]) -> None:
     """Import litellm and put it, or what went wrong, into the future; for a thread."""
-    # Without this the import fetches a list of prices, and waits for the network.
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    # Its types, some of which it defines at its first call only, are of a kind that pydantic
-    # warns of.
-    warnings.filterwarnings("ignore", ".*the `ReadOnly` qualifier", UserWarning)
     try:
+        # pydantic warns of its types, some of which are defined at its first call only, and of
+        # replies whose content is a list.
+        for text in (".*the `ReadOnly` qualifier", "Pydantic serializer warnings"):
+            warnings.filterwarnings("ignore", text, UserWarning)
+        # Without this the import fetches a list of prices, and waits for the network.
+        os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
         litellm: Any = importlib.import_module("litellm")
         litellm.telemetry = False
         litellm.suppress_debug_info = True
         litellm.turn_off_message_logging = True
+        # aiohttp warns of every request over 1 MiB; httpx is what vendors' clients are made for.
+        litellm.disable_aiohttp_transport = True
         # It logs what it drops and what fails at every call; failures reach the caller anyway.
         if "LITELLM_LOG" not in os.environ:
             for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
@@ -39,8 +44,17 @@ def register_offline(litellm: Any) -> None:
 
 
 def _take_content_lists(litellm: Any) -> None:
-    # Some servers answer with a list of content parts. litellm's own model refuses them, and
-    # warns of what it then holds.
-    litellm.Message.model_fields["content"].annotation = Any
-    litellm.Message.model_rebuild(force=True)
-    warnings.filterwarnings("ignore", "Pydantic serializer warnings", UserWarning)
+    # Some servers answer with a list of content parts, and litellm's message holds only text:
+    # the texts are joined, and what else there was stands among the provider's own fields.
+    initialize = litellm.Message.__init__
+
+    def with_parts(message: Any, content: Any = None, *args: Any, **fields: Any) -> None:
+        if isinstance(content, list):
+            parts = objects(cast("object", content))
+            others = [part for part in parts if part.get("type") != "text"]
+            own = as_mapping(fields.get("provider_specific_fields"))
+            fields["provider_specific_fields"] = {**own, "content": others} if others else own
+            content = joined_text(parts)
+        initialize(message, content, *args, **fields)
+
+    litellm.Message.__init__ = with_parts

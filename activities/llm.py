@@ -72,10 +72,7 @@ class Models:
         model = str(request["model"])
         try:
             litellm = await self._loaded()
-            sent = _sent(litellm, request)
-            async with asyncio.timeout(self._timeout):
-                reply = await litellm.acompletion(**sent, timeout=self._timeout)
-            return _plain_reply(reply)
+            return await self._send(litellm, _sent(litellm, request))
         except ModelCallError:
             raise
         except Exception as error:
@@ -107,6 +104,15 @@ class Models:
                 await litellm.close_litellm_async_clients()
                 # litellm would use them again: it does not see that they are closed.
                 litellm.in_memory_llm_clients_cache.flush_cache()
+
+    async def _send(self, litellm: Any, sent: JSONObject) -> JSONObject:
+        try:
+            # Not every transport of litellm's keeps its own timeout.
+            async with asyncio.timeout(self._timeout):
+                reply = await litellm.acompletion(**sent, timeout=self._timeout)
+        except TimeoutError:
+            raise TimeoutError(f"no reply within {self._timeout:g} seconds") from None
+        return _plain_reply(reply)
 
     async def _loaded(self) -> Any:
         self.start_loading()
@@ -165,8 +171,8 @@ def _sent(litellm: Any, request: JSONObject) -> JSONObject:
                 "AGENTMEM_MODEL or the agent's `model`, or an agent without tools",
                 non_retryable=True,
             )
-        if known is not None and "tool_choice" not in known and sent.get("tool_choice") == "none":
-            # Such a model (Ollama's) keeps calling tools as long as it is shown any.
+        if model.startswith("ollama_chat/") and request.get("tool_choice") == "none":
+            # Ollama knows no such choice: a model calls tools as long as it is shown any.
             del sent["tools"], sent["tool_choice"]
     return {**sent, "drop_params": True}
 

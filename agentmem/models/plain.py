@@ -29,3 +29,9 @@ def as_list(value: object) -> list[Any]:
 def objects(value: object) -> list[JSONObject]:
     """Return the objects of a list."""
     return [cast("JSONObject", item) for item in as_list(value) if isinstance(item, dict)]
+
+
+def joined_text(parts: list[JSONObject]) -> str:
+    """Return the text of a list of content parts; parts without text add nothing."""
+    texts = (part.get("text") for part in parts)
+    return "".join(text for text in texts if isinstance(text, str))

@@ -24,12 +24,12 @@ def read_reasoning(message: JSONObject) -> list[JSONObject]:
     if isinstance(text, str) and text:
         same = text == _thought(blocks)
         parts.append({"type": "reasoning_content", **({} if same else {"text": text})})
+    specific = as_mapping(message.get(_SPECIFIC))
     parts += [
         {"type": "content", "part": part}
-        for part in objects(message.get("content"))
+        for part in (*objects(message.get("content")), *objects(specific.get("content")))
         if part.get("type") in _IN_CONTENT
     ]
-    specific = as_mapping(message.get(_SPECIFIC))
     for name in _LISTS:
         value = message.get(name) or specific.get(name)
         if value:
@@ -45,7 +45,7 @@ def read_fields(message: JSONObject) -> JSONObject:
     fields = {
         name: value
         for name, value in as_mapping(message.get(_SPECIFIC)).items()
-        if value is not None and name not in _LISTS and name != "refusal" and not message.get(name)
+        if value is not None and name not in (*_LISTS, "refusal") and not message.get(name)
     }
     return {_SPECIFIC: fields} if fields else {}
 

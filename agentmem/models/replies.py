@@ -8,7 +8,7 @@ from agentmem.contracts.calls import ModelCall, ModelReply, Usage
 from agentmem.errors import ModelCallError
 from agentmem.messages import Message, Role, ToolCall
 from agentmem.models.calls import CUT_OFF, call_in_text, read_calls
-from agentmem.models.plain import as_mapping, objects
+from agentmem.models.plain import as_mapping, joined_text, objects
 from agentmem.models.reasoning import read_fields, read_reasoning
 from agentmem.values import JSONObject, clip
 
@@ -127,8 +127,7 @@ def _checked(calls: list[ToolCall], choice: Choice, limit: int) -> list[ToolCall
 def _text(message: JSONObject) -> str:
     content = message.get("content")
     if isinstance(content, list):
-        texts = [part.get("text") for part in objects(cast("object", content))]
-        content = "".join(text for text in texts if isinstance(text, str))
+        content = joined_text(objects(cast("object", content)))
     return content if isinstance(content, str) and content.strip() else _refusal(message).strip()
 
 

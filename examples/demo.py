@@ -81,6 +81,8 @@ async def _first_session(at: Stage) -> Talk:
     at.screen.row("worker", "loading the model library (litellm); the first answer waits for it")
     talk = await _start(at, "demo-one")
     await talk.hold(FIRST_SESSION)
+    if talk.crash is None:
+        raise DemoFailed("every model call ended before the worker could be killed; run it again")
     at.screen.title("What the crash cost")
     await show_cost(talk.session, talk.crash, talk.messages, at.screen)
     return talk

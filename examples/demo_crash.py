@@ -92,38 +92,32 @@ async def model_calls(session: Session) -> dict[int, ModelCall]:
 
 
 def first_calls(calls: dict[int, ModelCall]) -> list[ModelCall]:
-    """Return the first model call of each worker: the first one, and what was sent again."""
+    """Return the first model call of each worker: the first one, and what was made again."""
     return [call for place, call in enumerate(calls.values()) if place == 0 or call.attempts > 1]
 
 
-async def show_cost(
-    session: Session, crash: Crash | None, messages: Messages, screen: Screen
-) -> None:
+async def show_cost(session: Session, crash: Crash, messages: Messages, screen: Screen) -> None:
     """Show and check that a crash lost nothing, and had no recorded answer asked again.
 
     Args:
         session: The session.
-        crash: The crash; None if the worker could not be killed in time.
+        crash: The crash.
         messages: The conversation now.
         screen: Where it is shown.
     """
-    if crash is None:
-        screen.row("no crash", "every model call ended before the worker could be killed")
-        screen.check(False, "the worker was to be killed in the middle of a model call")
-        return
     calls = await model_calls(session)
     answered = [number for number, call in crash.calls.items() if call.answers]
     open_then = [number for number in crash.calls if number not in answered]
     attempts = sum(call.attempts for call in calls.values())
     screen.row("before it", f"{len(answered)} answers of the model recorded, 1 call under way")
-    screen.row("by now", f"{len(calls)} answers recorded, after {attempts} requests")
+    screen.row("by now", f"{len(calls)} answers recorded, in {attempts} attempts")
     kept = messages[: len(crash.messages)] == crash.messages
     screen.check(kept, "nothing is lost: every message from before is there, word for word")
     once = all(calls[number].attempts == 1 for number in answered)
     screen.check(once, "no recorded answer was asked for again")
     again = [number for number, call in calls.items() if call.attempts > 1]
-    sent = again == open_then and attempts == len(calls) + 1
-    screen.check(sent, "the call under way was sent once more: attempt 2, and the only one")
+    once_more = again == open_then and attempts == len(calls) + 1
+    screen.check(once_more, "the call under way was made once more: attempt 2, and the only one")
 
 
 async def _running(session: Session) -> set[str]:

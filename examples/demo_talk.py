@@ -96,8 +96,10 @@ class Talk:
             why = pending.last_failure.message
             if why and why != self._failure:
                 self._failure = why
-                said = f"{why}: {pending.activity_type.name} runs again, attempt {pending.attempt}"
-                self._screen.row("Temporal", said, style="yellow")
+                again = (
+                    f"{pending.activity_type.name} again, attempt {pending.attempt}, after: {why}"
+                )
+                self._screen.row("Temporal", again, style="yellow")
 
     async def _show(self, answer: Answer, seconds: float) -> None:
         found: JSONObject = await self.session.query("messages", args=[0, PAGE])

@@ -25,7 +25,7 @@ async def test_the_demo_shows_what_it_promises(tmp_path: Path) -> None:
     assert demo.lines[0].startswith("Answers come from agentmem/offline")
     assert "kill -9" in demo.text
     assert "no recorded answer was asked for again" in demo.text
-    assert "the call under way was sent once more" in demo.text
+    assert "the call under way was made once more" in demo.text
     phases = ("orient", "gather_signal", "consolidate", "prune")
     shown = [line.split()[0] for line in demo.lines if " → " in line and "tool" not in line]
     assert tuple(shown) == phases

@@ -64,6 +64,7 @@ class Exchange:
         trace: What was called and how it went, without values.
         handed_in: Whether there is a hand-in.
         limit_reached: Whether the limit ended the phase.
+        cut_off: Whether the last reply ended at the token limit.
         closing: The model's last text, after it worked by calls alone.
     """
 
@@ -75,6 +76,7 @@ class Exchange:
     trace: list[Trace] = field(default_factory=list[Trace])
     handed_in: bool = False
     limit_reached: bool = False
+    cut_off: bool = False
     closing: str = ""
     _mended: bool = False
     _reminded: bool = False
@@ -89,6 +91,7 @@ class Exchange:
         going = True
         while going:
             reply = await self.replies.next(self.messages)
+            self.cut_off = reply.finish == "length"
             # The rules compare texts, for seconds in a large scope: heartbeats go on meanwhile.
             read = self._calls if reply.message.calls else self._text
             going = await asyncio.to_thread(read, reply)
@@ -97,7 +100,7 @@ class Exchange:
         """Do a reply's calls; say whether the talk goes on."""
         was_handed_in = self.handed_in
         calls = reply.message.calls
-        outcomes = [self._call(call, reply.finish) for call in calls]
+        outcomes = [self._call(call) for call in calls]
         self.messages.append(reply.message)
         self.messages += map(_result, calls, outcomes)
         if was_handed_in:
@@ -131,15 +134,15 @@ class Exchange:
         if self.work.has_changes:
             self.handed_in, self.closing = True, reply.message.text
             return False
-        if self._reminded or reply.finish == "length":
+        if self._reminded or self.cut_off:
             return False
         self._reminded = True
         self._say(reply, reminder(self.replies.phase, self._submit))
         return True
 
-    def _call(self, call: ToolCall, finish: str) -> Outcome:
+    def _call(self, call: ToolCall) -> Outcome:
         if call.name == self._submit:
-            outcome = self._hand_in(call, finish)
+            outcome = self._hand_in(call)
         elif self.calls >= self.limit:
             outcome = Outcome(text="no calls are left; hand in now", said="limit_reached")
         else:
@@ -148,14 +151,14 @@ class Exchange:
         self._note(call.name, outcome)
         return outcome
 
-    def _hand_in(self, call: ToolCall, finish: str) -> Outcome:
+    def _hand_in(self, call: ToolCall) -> Outcome:
         try:
             if call.problem:
                 raise Unreadable(call.problem)
             hand_in = read_hand_in(self.replies.phase, call.arguments)
         except Unreadable as error:
             cut = "; it was cut off: hand in less, the most important first"
-            text = f"{error}{cut if finish == 'length' else ''}"
+            text = f"{error}{cut if self.cut_off else ''}"
             return Outcome(text=text, said="unreadable", fixable=True)
         outcome = self.work.take(hand_in, again=self.handed_in)
         self.handed_in = True

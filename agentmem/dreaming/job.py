@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from agentmem.contracts import Phase, PhaseResult
 from agentmem.dreaming.exchange import Exchange, Work
 from agentmem.dreaming.prompts import phase_message
-from agentmem.dreaming.replies import Asker, Progress, Replies
+from agentmem.dreaming.replies import REPLY_TOKENS, Asker, Progress, Replies
 from agentmem.dreaming.snapshot import Desk, Kept
 from agentmem.dreaming.tools import PhaseName
 from agentmem.errors import DreamFailed
@@ -75,7 +75,12 @@ def noted(kept: Kept, note: str) -> Kept:
 
 def nothing_handed_in(job: Job, exchange: Exchange) -> DreamFailed:
     """Return the error of a phase that code cannot stand in for, in words for people."""
-    why = "its limit of tool calls is reached" if exchange.limit_reached else "it answered in prose"
+    if exchange.limit_reached:
+        why = "its limit of tool calls is reached"
+    elif exchange.cut_off:
+        why = f"its reply was cut off at {REPLY_TOKENS} tokens"
+    else:
+        why = "it answered in prose"
     return DreamFailed(
         f"{job.phase.model} handed in nothing in {job.name}: {why}. A model that calls tools, or a "
         "larger one, may do better; the messages wait for the next dream"

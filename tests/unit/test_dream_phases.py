@@ -560,3 +560,60 @@ async def test_unreadable_changes_are_counted_and_the_others_stand(scene: Scene)
     assert report.changes["accepted"] == 1
     assert sum(report.changes.values()) >= 5
     assert any("explode" in line for line in report.held)
+
+
+# Hand-ins of weaker models.
+
+
+async def test_a_hand_in_as_text_counts_like_a_call(scene: Scene) -> None:
+    """JSON in a text, fences and prose around it, is the hand-in: no further request (H-01)."""
+    await scene.said("My cat is named Momo.")
+    found = '{"findings": [{"statement": "Cat is named Momo", "evidence": ["a1"]}]}'
+    made = '{"changes": [{"op": "add", "key": "pet", "value": "Cat is named Momo"}]}'
+    script = Script(
+        gather_signal=says(f"Here you are:\n```json\n{found}\n```"), consolidate=says(made)
+    )
+    report = await scene.dream(script)
+    assert (report.status, len(script.requests)) == ("completed", 2)
+    assert await scene.facts() == {"pet": "Cat is named Momo"}
+
+
+async def test_broken_arguments_are_asked_for_once_more(scene: Scene) -> None:
+    """A hand-in that does not parse is told so, once; the second failure fails the dream (M-19)."""
+    await scene.said("My cat is named Momo.")
+    broken = calls(("submit_findings", {}))
+    function = broken["message"]["tool_calls"][0]["function"]
+    function["arguments"] = '{"findings": [{"statement": "Cat'
+    script = Script(gather_signal=[broken, findings()])
+    assert (await scene.dream(script)).status == "nothing_learned"
+    sent = script.of("gather_signal")[1]["messages"][-2:]
+    assert sent[0]["tool_calls"][0]["function"]["arguments"] == "{}"
+    assert "not valid JSON" in sent[1]["content"]
+    await scene.said("My dog is named Rex.")
+    script = Script(gather_signal=[broken] * 5)
+    with pytest.raises(DreamFailed):
+        await scene.dream(script)
+    assert len(script.requests) == 2
+
+
+async def test_a_reply_that_was_cut_off_is_not_asked_for_again_unchanged(scene: Scene) -> None:
+    """What ends at the token limit is no hand-in, and no identical request follows (M-20)."""
+    await scene.said("My cat is named Momo.")
+    script = Script(gather_signal=[says('{"findings": [{"statement": "Cat', "length")] * 5)
+    with pytest.raises(DreamFailed, match="cut off at 8192 tokens"):
+        await scene.dream(script)
+    assert len(script.requests) == 1
+
+
+async def test_what_was_taken_counts_when_the_mended_part_never_comes(scene: Scene) -> None:
+    """After a hand-in, prose in answer to the refusals ends the phase with what was taken."""
+    await scene.said("My cat is named Momo.")
+    good = {"op": "add", "key": "pet", "value": "Cat is named Momo", "findings": ["f1"]}
+    bad = {"op": "remove", "key": "nowhere", "reason": "expired"}
+    script = Script(
+        gather_signal=findings({"statement": "Cat is named Momo", "evidence": ["a1"]}),
+        consolidate=[changes(good, bad), says("I am done.")],
+    )
+    report = await scene.dream(script)
+    assert await scene.facts() == {"pet": "Cat is named Momo"}
+    assert report.changes == {"accepted": 1, "rejected": 1}

@@ -22,6 +22,9 @@ class Trust(StrEnum):
     TOOL = "tool"
 
 
+RANK = {Trust.USER: 3, Trust.ASSISTANT: 2, Trust.TOOL: 1}
+"""Trust as a number: more is stronger."""
+
 Writer = Literal["code", "agent", "dream"]
 
 
@@ -81,11 +84,28 @@ class Fact(Wire):
     evidence: list[Evidence] = []
 
 
-class Write(Wire):
-    """One write to a key: the new value, or its removal.
+class Tombstone(Wire):
+    """A fact that somebody forgot or took back: older evidence cannot bring it back.
 
     Attributes:
-        op: `set` or `remove`.
+        key: Its key.
+        value: What it said.
+        trust: The strongest witness that it had.
+        at: When it went.
+    """
+
+    key: str
+    value: JSONValue = None
+    trust: Trust = Trust.TOOL
+    at: datetime
+
+
+class Write(Wire):
+    """One write to a key: the new value, its removal, or more evidence for what stands there.
+
+    Attributes:
+        op: `set` or `remove`; or `confirm`, which gives the current version more evidence, and
+            this trust where it is stronger, and changes neither value nor version.
         key: The key.
         value: The new value, for `set`.
         reason: new, correction, decision, duplicate, condensed, superseded, expired, evicted,
@@ -93,7 +113,7 @@ class Write(Wire):
         replaced_by: For a removal, the key that holds what stays.
     """
 
-    op: Literal["set", "remove"] = "set"
+    op: Literal["set", "remove", "confirm"] = "set"
     key: str
     value: JSONValue = None
     reason: str = ""

@@ -7,11 +7,8 @@ from datetime import datetime
 from agentmem.dreaming.named_dates import without_dates
 from agentmem.dreaming.text import Rarity, content, fold, names
 from agentmem.dreaming.thresholds import THRESHOLDS, Thresholds
-from agentmem.facts import Evidence, Fact, Trust
+from agentmem.facts import RANK, Evidence, Fact, Trust
 from agentmem.memory.providers.protocol import TranscriptRow
-
-RANK = {Trust.USER: 3, Trust.ASSISTANT: 2, Trust.TOOL: 1}
-"""Trust as a number: more is stronger."""
 
 QUOTE_CHARACTERS = 300
 

@@ -226,3 +226,23 @@ async def test_a_value_that_is_no_json_is_a_failure_of_the_store(
     theirs.facts["a", "s"] = {"odd": {1, 2}}
     with pytest.raises(ProviderError, match="'odd'"):
         await plain.entries("a", "s")
+
+
+async def test_a_confirmation_leaves_no_trace(plain: PlainProvider, theirs: FiveMethods) -> None:
+    """There is no place for evidence: the value stays, and nothing is written."""
+    (version,) = await plain.write("a", "s", [Write(key="k", value="tea")])
+    writes = theirs.writes
+    confirm = Write(op="confirm", key="k")
+    assert await plain.write("a", "s", [confirm, confirm.replace(key="gone")]) == [version, 0]
+    record = await opened(plain)
+    del theirs.facts["a", "s"]["k"]
+    step = Step(id="c1", reads=[Read(key="k", version=version)], writes=[confirm])
+    assert (await plain.commit("a", "s", record, [step])).conflicts == ["c1"]
+    assert theirs.writes == writes
+
+
+async def test_what_it_forgot_is_not_remembered(plain: PlainProvider) -> None:
+    """A store without history has no tombstones."""
+    await plain.memorize("a", "s", "k", 1)
+    await plain.forget("a", "s", "k")
+    assert await plain.tombstones("a", "s") == []

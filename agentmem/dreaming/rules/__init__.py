@@ -10,8 +10,9 @@ from collections.abc import Callable
 from agentmem.dreaming.changes import Change
 from agentmem.dreaming.effects import stands
 from agentmem.dreaming.rules import evidence, proposal, removal, when
-from agentmem.dreaming.rules.view import Tombstone, View, flag, hold, reject
+from agentmem.dreaming.rules.view import View, flag, hold, reject
 from agentmem.dreaming.thresholds import THRESHOLDS, Thresholds
+from agentmem.facts import Tombstone
 
 __all__ = [
     "RULES",

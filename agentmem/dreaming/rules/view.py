@@ -8,23 +8,8 @@ from agentmem.dreaming.changes import Change, Finding
 from agentmem.dreaming.dates import local_day
 from agentmem.dreaming.text import Rarity
 from agentmem.dreaming.thresholds import THRESHOLDS, Thresholds
-from agentmem.facts import Fact
+from agentmem.facts import Fact, Tombstone
 from agentmem.memory.providers.protocol import TranscriptRow
-from agentmem.values import JSONValue, Wire
-
-
-class Tombstone(Wire):
-    """A fact that somebody forgot or took back: older evidence cannot bring it back.
-
-    Attributes:
-        key: Its key.
-        value: What it said.
-        at: When it went.
-    """
-
-    key: str
-    value: JSONValue = None
-    at: datetime
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from agentmem.errors import AgentMemError, ProviderError
-from agentmem.facts import Fact, Step, Write, checked_name
+from agentmem.facts import Fact, Step, Tombstone, Write, checked_name
 from agentmem.memory.providers.checks import CheckedStep, checked_step, checked_write, fact_place
 from agentmem.memory.providers.own_records import OwnRecords
 from agentmem.memory.providers.protocol import DreamRecord, MemoryProvider, TransactionalProvider
@@ -24,8 +24,9 @@ class PlainProvider(OwnRecords):
 
     What is lost: a dream's writes are made one by one, and a crash between two is mended by the
     retry; the version of a fact is a digest of its value, so one that changed and changed back
-    has not moved; there is no history, so no evidence and no undo, and a dream sees facts as they
-    are now.
+    has not moved; there is no history, so no evidence, no undo and no tombstones (a dream over
+    older messages may learn again what was forgotten), a confirmation leaves no trace, and a dream
+    sees facts as they are now.
 
     Args:
         provider: The user's store, for facts.
@@ -85,6 +86,10 @@ class PlainProvider(OwnRecords):
         facts = await self.entries(agent, scope, list(versions))
         return [fact.replace(version=versions.get(fact.key, fact.version)) for fact in facts]
 
+    async def tombstones(self, agent: str, scope: str) -> list[Tombstone]:
+        """Return none: this store does not remember what it forgot."""
+        return []
+
     async def write(
         self, agent: str, scope: str, writes: Sequence[Write], idempotency: str = ""
     ) -> list[int]:
@@ -118,6 +123,9 @@ class PlainProvider(OwnRecords):
 
     async def _make(self, agent: str, scope: str, write: Write) -> int:
         place = fact_place(agent, scope)
+        if write.op == "confirm":
+            there = await self.entries(agent, scope, [write.key])
+            return there[0].version if there else 0
         if write.op == "set":
             await self._ask(self._theirs.memorize, *place, write.key, write.value)
             return self._digest(write.key, write.value)
@@ -133,6 +141,7 @@ class PlainProvider(OwnRecords):
             if one.write.op == "set"
             else 0
             for one in step.writes
+            if one.write.op != "confirm"
         }
         return any(
             now.get(read.key, 0) not in {read.version, written.get(read.key, read.version)}

@@ -50,8 +50,8 @@ class CheckedStep:
 
     @property
     def written(self) -> set[str]:
-        """The keys that it writes."""
-        return {checked.write.key for checked in self.writes}
+        """The keys whose value it changes or takes away."""
+        return {one.write.key for one in self.writes if one.write.op != "confirm"}
 
     @property
     def touched(self) -> set[str]:

@@ -8,8 +8,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from agentmem.facts import Fact, Step, Write
+from agentmem.facts import Fact, Step, Tombstone, Write
 from agentmem.values import JSONObject, JSONValue, Wire
+
+TOMBSTONES = 1_000
+"""The most tombstones that a store tells of."""
 
 
 class TranscriptRow(Wire):
@@ -151,20 +154,33 @@ class TransactionalProvider(MemoryProvider, Protocol):
         """Return facts as they stood at these versions (key to version), with their evidence."""
         ...
 
+    async def tombstones(self, agent: str, scope: str) -> list[Tombstone]:
+        """Return what was forgotten or taken back and not stored again, the newest 1,000 first.
+
+        That is each key whose newest version removes it without a survivor (`replaced_by`): by
+        code or by the agent, whatever the reason, or by a dream for the reason `retracted` or
+        `asked_to_forget`. A dream's housekeeping leaves none. A fact went when its removal was
+        written; one that a dream took away, when its newest evidence asked for it.
+        """
+        ...
+
     async def write(
         self, agent: str, scope: str, writes: Sequence[Write], idempotency: str = ""
     ) -> list[int]:
-        """Apply writes in one transaction and append a version row for each.
+        """Apply writes in one transaction and append a version row for each `set` and `remove`.
+
+        A `confirm` adds the messages that its key's current version does not rest on yet. If its
+        trust is not weaker than the fact's, the fact takes it, and `said_at` where that is later.
 
         Args:
             agent: Whose facts.
             scope: Which scope.
-            writes: Applied in order. Removing a missing key writes nothing.
+            writes: Applied in order. Removing or confirming a missing key writes nothing.
             idempotency: A name for this call. The same name again changes nothing and returns
                 what the first call returned: an activity may run more than once.
 
         Returns:
-            The version that each write left, 0 where nothing was removed.
+            The version that each write left, 0 where there was nothing to remove or confirm.
         """
         ...
 
@@ -240,9 +256,9 @@ class TransactionalProvider(MemoryProvider, Protocol):
         """Commit a dream in one transaction, once by its id.
 
         Locks the touched keys in order, drops each step with a read that moved, then each step
-        that reads a key that a dropped one would have written, until nothing more drops. Applies
-        the rest, moves the cursors over `record.ranges`, zeroes the count of failures, and stores
-        the record with `applied` and `conflicts` filled in.
+        that reads a key that a dropped one would have set or removed, until nothing more drops.
+        Applies the rest, moves the cursors over `record.ranges`, zeroes the count of failures, and
+        stores the record with `applied` and `conflicts` filled in.
 
         Returns:
             The stored record; that of the first commit if this dream has committed before.

@@ -5,7 +5,7 @@ from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 
 from sqlalchemy import Connection
 
-from agentmem.facts import Fact, Step, Write, checked_name
+from agentmem.facts import Fact, Step, Tombstone, Write, checked_name
 from agentmem.memory.providers import sql_dreams, sql_facts, sql_transcript, sql_writes
 from agentmem.memory.providers.checks import (
     checked_dream,
@@ -24,6 +24,7 @@ from agentmem.memory.providers.protocol import (
     TranscriptRow,
 )
 from agentmem.memory.providers.sql_commit import commit
+from agentmem.memory.providers.sql_tombstones import tombstones
 from agentmem.values import JSONValue
 
 P = ParamSpec("P")
@@ -89,6 +90,10 @@ class SqlProvider:
         """Return facts as they stood at these versions, with their evidence."""
         wanted = {checked_name(key, "key"): version for key, version in versions.items()}
         return await self._read(sql_facts.facts_at, fact_place(agent, scope), wanted)
+
+    async def tombstones(self, agent: str, scope: str) -> list[Tombstone]:
+        """Return what was forgotten or taken back and not stored again, the newest 1,000 first."""
+        return await self._read(tombstones, fact_place(agent, scope))
 
     async def write(
         self, agent: str, scope: str, writes: Sequence[Write], idempotency: str = ""

@@ -9,15 +9,20 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, delete, insert, literal, null, select
 from sqlalchemy.dialects import postgresql, sqlite
 
-from agentmem.facts import Evidence, Write
+from agentmem.facts import Write
 from agentmem.memory.providers.checks import Checked
 from agentmem.memory.providers.locks import hold
 from agentmem.memory.providers.rows import Place, chunks, dump, now
 from agentmem.memory.providers.schema import calls, fact_evidence, fact_versions, facts
+from agentmem.memory.providers.sql_confirm import (
+    Confirmed,
+    evidence_rows,
+    store_confirmed,
+    strengthened,
+)
 from agentmem.memory.providers.sql_heads import Head, heads
 
 _SAID = ("trust", "importance", "kind", "writer", "said_at", "valid_from", "valid_to", "expires_at")
-_EVIDENCE = tuple(Evidence.model_fields)
 
 
 def _upsert(dialect_insert: Any) -> Any:
@@ -57,6 +62,9 @@ _WITNESS = insert(fact_evidence)
 class _Rows:
     versions: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     evidence: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    confirmed: dict[tuple[str, int], Confirmed] = field(
+        default_factory=dict[tuple[str, int], Confirmed]
+    )
 
 
 def write(
@@ -86,7 +94,7 @@ def apply(connection: Connection, place: Place, writes: Sequence[Checked]) -> li
     """Apply writes in order, in a bounded number of statements.
 
     Returns:
-        The version that each left, 0 where nothing was removed.
+        The version that each left, 0 where there was nothing to remove or confirm.
     """
     at = now()
     stand = heads(connection, place, (checked.write.key for checked in writes))
@@ -95,12 +103,16 @@ def apply(connection: Connection, place: Place, writes: Sequence[Checked]) -> li
     for checked in writes:
         key = checked.write.key
         head = stand[key]
-        if checked.write.op == "remove" and head.current is None:
+        if checked.write.op != "set" and head.current is None:
             left.append(0)
+            continue
+        if checked.write.op == "confirm" and head.current:
+            stand[key] = _confirm(checked.write, head.current, rows)
+            left.append(head.version)
             continue
         version = _version(place, checked, head, at)
         rows.versions.append(version)
-        rows.evidence += _evidence(version, checked.write)
+        rows.evidence += evidence_rows(version, checked.write.evidence)
         removed = checked.write.op == "remove"
         stand[key] = Head(version["version"], None if removed else version)
         left.append(version["version"])
@@ -134,21 +146,20 @@ def _version(place: Place, checked: Checked, head: Head, at: datetime) -> dict[s
     }
 
 
-def _evidence(version: dict[str, Any], write: Write) -> list[dict[str, Any]]:
-    names = ("agent", "scope", "key", "version")
-    of_version = {name: version[name] for name in names}
-    return [
-        of_version | {"place": number, **{name: getattr(item, name) for name in _EVIDENCE}}
-        for number, item in enumerate(write.evidence)
-    ]
+def _confirm(write: Write, current: dict[str, Any], rows: _Rows) -> Head:
+    row = strengthened(current, write)
+    confirmed = rows.confirmed.setdefault((write.key, row["version"]), Confirmed(row))
+    confirmed.row = row
+    confirmed.evidence += write.evidence
+    return Head(row["version"], row)
 
 
 def _store(
     connection: Connection, place: Place, stand: dict[str, Head], before: set[str], rows: _Rows
 ) -> None:
-    if not rows.versions:
+    touched = {version["key"] for version in rows.versions} | {key for key, _ in rows.confirmed}
+    if not touched:
         return
-    touched = {version["key"] for version in rows.versions}
     columns = facts.c.keys()
     current = [
         {name: head.current[name] for name in columns}
@@ -160,6 +171,9 @@ def _store(
         connection.execute(_UPSERTS[connection.dialect.name], current)
     for some in chunks(gone):
         connection.execute(_DELETE, place._asdict() | {"keys": some})
-    connection.execute(_APPEND, rows.versions)
+    if rows.versions:
+        connection.execute(_APPEND, rows.versions)
     if rows.evidence:
         connection.execute(_WITNESS, rows.evidence)
+    if rows.confirmed:
+        store_confirmed(connection, place, list(rows.confirmed.values()))

@@ -1,0 +1,98 @@
+"""Confirmations: more evidence for a version that stands, and its trust where it is stronger."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, insert, select, tuple_, update
+
+from agentmem.facts import RANK, Evidence, Trust, Write
+from agentmem.memory.providers.rows import Place, chunks
+from agentmem.memory.providers.schema import fact_evidence, fact_versions
+
+_VERSION = ("agent", "scope", "key", "version")
+_EVIDENCE = tuple(Evidence.model_fields)
+_Message = tuple[str, str, str]
+
+# Statements stand ready: building one costs more than running it.
+_WITNESS = insert(fact_evidence)
+_KNOWN = (
+    select(fact_evidence)
+    .where(fact_evidence.c.agent == bindparam("agent"), fact_evidence.c.scope == bindparam("scope"))
+    .where(
+        tuple_(fact_evidence.c.key, fact_evidence.c.version).in_(
+            bindparam("versions", expanding=True)
+        )
+    )
+)
+_STRENGTHEN = (
+    update(fact_versions)
+    .where(*(fact_versions.c[name] == bindparam(f"of_{name}") for name in _VERSION))
+    .values(trust=bindparam("new_trust"), said_at=bindparam("new_said_at"))
+)
+
+
+@dataclass
+class Confirmed:
+    """A version that was confirmed.
+
+    Attributes:
+        row: It, as it is now.
+        evidence: The messages that confirm it.
+    """
+
+    row: dict[str, Any]
+    evidence: list[Evidence] = field(default_factory=list[Evidence])
+
+
+def strengthened(row: Mapping[str, Any], write: Write) -> dict[str, Any]:
+    """Return a fact's row after a confirmation; one by weaker trust leaves it as it was."""
+    trust, said = Trust(row["trust"]), [at for at in (row["said_at"], write.said_at) if at]
+    if RANK[write.trust] < RANK[trust]:
+        return dict(row)
+    return {**row, "trust": str(write.trust), "said_at": max(said, default=None)}
+
+
+def store_confirmed(connection: Connection, place: Place, confirmed: Sequence[Confirmed]) -> None:
+    """Store what confirmations add to versions that lie in their tables; twice adds nothing."""
+    strong = [
+        {f"of_{name}": one.row[name] for name in _VERSION}
+        | {f"new_{name}": one.row[name] for name in ("trust", "said_at")}
+        for one in confirmed
+    ]
+    connection.execute(_STRENGTHEN, strong)
+    there = _there(connection, place, confirmed)
+    added: list[dict[str, Any]] = []
+    for one in confirmed:
+        known = there.get((one.row["key"], one.row["version"]), {})
+        new = {_message(item): item for item in one.evidence if _message(item) not in known}
+        added += evidence_rows(one.row, new.values(), max(known.values(), default=-1) + 1)
+    if added:
+        connection.execute(_WITNESS, added)
+
+
+def evidence_rows(
+    row: Mapping[str, Any], evidence: Iterable[Evidence], first: int = 0
+) -> list[dict[str, Any]]:
+    """Return the rows of a version's evidence, numbered from `first`."""
+    of_version = {name: row[name] for name in _VERSION}
+    return [
+        of_version | {"place": number, **{name: getattr(item, name) for name in _EVIDENCE}}
+        for number, item in enumerate(evidence, first)
+    ]
+
+
+def _there(
+    connection: Connection, place: Place, confirmed: Sequence[Confirmed]
+) -> dict[tuple[str, int], dict[_Message, int]]:
+    """Return the messages behind these versions, by (key, version), each with its place."""
+    found: dict[tuple[str, int], dict[_Message, int]] = {}
+    for some in chunks((one.row["key"], one.row["version"]) for one in confirmed):
+        for row in connection.execute(_KNOWN, place._asdict() | {"versions": some}):
+            message = (row.session, row.memory, row.message)
+            found.setdefault((row.key, row.version), {})[message] = row.place
+    return found
+
+
+def _message(item: Evidence) -> _Message:
+    return item.session, item.memory, item.message

@@ -1,0 +1,48 @@
+"""Tombstones: what was forgotten or taken back, read out of the versions."""
+
+from typing import Any
+
+from sqlalchemy import Connection, Select, bindparam, case, func, or_, select
+
+from agentmem.facts import Tombstone
+from agentmem.memory.providers.protocol import TOMBSTONES
+from agentmem.memory.providers.rows import Place, value_of
+from agentmem.memory.providers.schema import fact_evidence, fact_versions
+
+_TAKEN_BACK = ("retracted", "asked_to_forget")
+"""Why a dream removes what somebody does not want to be known any more."""
+
+
+def tombstones(connection: Connection, place: Place) -> list[Tombstone]:
+    """Return the tombstones of a scope, newest first."""
+    rows = connection.execute(_TOMBSTONES, place._asdict()).mappings()
+    return [Tombstone.model_validate({**row, "value": value_of(row["value"])}) for row in rows]
+
+
+def _tombstones() -> Select[*tuple[Any, ...]]:
+    gone, then, newer = (fact_versions.alias(name) for name in ("gone", "then", "newer"))
+    evidence = fact_evidence.c
+    asked_at = (
+        select(func.max(evidence.said_at))
+        .where(evidence.agent == gone.c.agent, evidence.scope == gone.c.scope)
+        .where(evidence.key == gone.c.key, evidence.version == gone.c.version)
+        .scalar_subquery()
+    )
+    by_dream = gone.c.writer == "dream"
+    # A dream comes after the words that it obeys, and may come after others that overturn them.
+    at = case((by_dream, func.coalesce(asked_at, gone.c.recorded_at)), else_=gone.c.recorded_at)
+    same = [(then.c[name], newer.c[name], gone.c[name]) for name in ("agent", "scope", "key")]
+    later = select(newer.c.key).where(*(there == here for _, there, here in same))
+    return (
+        select(gone.c.key, then.c.value, then.c.trust, at.label("at"))
+        .where(*(there == here for there, _, here in same), then.c.version == gone.c.version - 1)
+        .where(gone.c.agent == bindparam("agent"), gone.c.scope == bindparam("scope"))
+        .where(gone.c.op == "remove", gone.c.replaced_by == "")
+        .where(or_(~by_dream, gone.c.reason.in_(_TAKEN_BACK)))
+        .where(~later.where(newer.c.version > gone.c.version).exists())
+        .order_by(gone.c.recorded_at.desc(), gone.c.key)
+        .limit(TOMBSTONES)
+    )
+
+
+_TOMBSTONES = _tombstones()

@@ -14,7 +14,7 @@ from typing import Any
 from agentmem.errors import ContextOverflow, ModelCallError
 from agentmem.models.vendors import is_ollama, key_hint, unreachable_hint
 from agentmem.models.waits import asked_wait
-from agentmem.models.wordings import bare_text, shown_text, without_secrets
+from agentmem.models.wordings import bare_text, shown_text
 
 
 class Kind(StrEnum):
@@ -86,7 +86,7 @@ def model_call_error(
     provider = str(getattr(error, "llm_provider", "") or model.partition("/")[0])
     name = model.partition("/")[2] or model
     words = kind.value.format(
-        model=without_secrets(model, environ),
+        model=model,
         said=shown_text(error, environ),
         key=key_hint(provider),
         address=unreachable_hint(provider, environ),

@@ -19,6 +19,7 @@ _KEY_SHAPES = re.compile(
     r"|(?<=[?&]key=)[^&\s]+|(?<=bearer )\S+|(?<=api key provided: )\S+",
     re.IGNORECASE,
 )
+_SECRET_LENGTH = 12  # shorter values are no keys, but may be words
 _SECRET_NAMES = re.compile(r"KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
 _LOGIN_IN_URL = re.compile(r"(?<=://)[^/\s@]+@")
 
@@ -45,7 +46,7 @@ def shown_text(error: BaseException, environ: Mapping[str, str]) -> str:
 def without_secrets(text: str, environ: Mapping[str, str]) -> str:
     """Return the text with everything that may be a key or a password replaced by `[hidden]`."""
     for name, value in environ.items():
-        if len(value) >= 8 and _SECRET_NAMES.search(name):
+        if len(value) >= _SECRET_LENGTH and _SECRET_NAMES.search(name):
             text = text.replace(value, "[hidden]")
     text = _LOGIN_IN_URL.sub("[hidden]@", text)
     return _KEY_SHAPES.sub("[hidden]", text)

@@ -273,6 +273,13 @@ def test_no_key_is_ever_shown(text: str, environ: Mapping[str, str]) -> None:
         assert secret not in mapped(APIError(text, 400), environ=environ).message
 
 
+def test_short_values_of_variables_are_no_secrets() -> None:
+    """A key in a test or for a local server may be a word that the message needs."""
+    environ = {"OPENAI_API_KEY": "scripted"}
+    found = mapped(APIError("no model scripted", 404), "openai/scripted", environ)
+    assert "there is no model openai/scripted: no model scripted" in found.message
+
+
 def test_long_words_of_a_provider_are_cut() -> None:
     """An error is stored in the history for every attempt, so it stays short."""
     found = mapped(APIError("x" * 100_000, 400))

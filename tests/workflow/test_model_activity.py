@@ -103,9 +103,11 @@ class Planting(MessageCache):
 
 
 @pytest.fixture(scope="session")
-def models() -> Models:
+async def models() -> AsyncIterator[Models]:
     """The process's models: litellm is imported once."""
-    return Models()
+    made = Models()
+    yield made
+    await made.close()
 
 
 @pytest.fixture
@@ -392,9 +394,11 @@ async def test_a_silent_model_is_given_up_in_time(
     """E-06: the attempt ends at the configured timeout, closes its connection, and is retried."""
     scripted.add(reply("warm"), hang(headers_first=headers_first), reply("yes"))
     await models.complete({"model": model, "messages": [{"role": "user", "content": "hi"}]})
-    async with working(client, task_queue, Models(timeout=timedelta(seconds=2))):
+    impatient = Models(timeout=timedelta(seconds=2))
+    async with working(client, task_queue, impatient):
         handle = await begin(client, task_queue, user(0))
         [made] = await ask(handle, calling("m0").replace(model=model))
+    await impatient.close()
     assert (made.message.text, made.message.attempt) == ("yes", 2)
     _, silent, second = scripted.requests
     assert silent.disconnected
@@ -402,11 +406,11 @@ async def test_a_silent_model_is_given_up_in_time(
 
 
 async def test_a_cancelled_call_closes_its_connection(
-    client: Client, task_queue: str, scripted: ScriptedModel
+    client: Client, task_queue: str, models: Models, scripted: ScriptedModel
 ) -> None:
     """F-11: cancelling reaches the HTTP request within two seconds."""
     scripted.add(hang())
-    async with working(client, task_queue, Models()):
+    async with working(client, task_queue, models):
         handle = await begin(client, task_queue, user(0))
         await handle.start_update(
             Talk.ask, [calling("m0")], wait_for_stage=WorkflowUpdateStage.ACCEPTED

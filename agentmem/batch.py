@@ -138,4 +138,6 @@ class Batch:
             call=call.id,
             name=call.name,
             failed=True,
+            # The activity may have left another result of this id in a worker's cache.
+            attempt=0,
         )

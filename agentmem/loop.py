@@ -78,13 +78,11 @@ class Loop:
         while True:
             step += 1
             if workflow.now() > deadline:
-                raise TurnFailed(f"the turn took over {TURN_DEADLINE}; send it again in parts")
+                raise TurnFailed(f"the model calls of this turn took over {TURN_DEADLINE}")
             reply = await self._ask(step, may_call=made < limit)
             calls = reply.message.calls
             if not calls:
                 return reply
-            if step > limit + 2:  # every call was broken or over the limit
-                raise TurnFailed(f"the model kept calling tools past its limit of {limit}")
             batch = Batch(
                 self._definition,
                 self._memory,
@@ -92,8 +90,10 @@ class Loop:
                 approvals=self._approvals,
                 on_pause=self._on_pause,
             )
+            began = workflow.now()
             await batch.run(max(0, limit - made), limit)
             made += len(calls)
+            deadline += workflow.now() - began  # tools have their own timeouts, people a day
 
     async def _ask(self, step: int, *, may_call: bool) -> ModelReply:
         """Ask the model; an empty answer is asked for once more."""
@@ -101,7 +101,7 @@ class Loop:
         if _is_empty(reply):
             reply = await self._request(step, may_call=may_call)
         # No provider takes an empty message: such a turn ends without one in the conversation.
-        if not _is_empty(reply):
+        if reply.message.calls or reply.message.text.strip():
             self._memory.store(reply.message)
         return reply
 
@@ -136,7 +136,8 @@ class Loop:
 
 
 def _is_empty(reply: ModelReply) -> bool:
-    return not reply.message.calls and not reply.message.text.strip()
+    said_nothing = not reply.message.calls and not reply.message.text.strip()
+    return said_nothing and reply.finish != "content_filter"  # a refusal is an answer
 
 
 def _without_calls(reply: ModelReply) -> ModelReply:

@@ -56,7 +56,8 @@ class Message(Wire):
         name: The tool that gave a tool result.
         failed: Whether a tool result reports an error.
         recalled: Whether a tool result shows what long-term memory already knows.
-        attempt: Which attempt of its activity made it. Part of a message's identity in caches:
+        attempt: Which attempt of its activity made it; 0 where workflow code made it in place of
+            an activity that gave none. Part of a message's identity in caches:
             an attempt whose answer was lost may have made another one under that id.
     """
 

@@ -109,7 +109,8 @@ class ModelReply(Wire):
 
     Attributes:
         message: The assistant's message under the reserved id.
-        finish: stop, tool_calls, length or content_filter.
+        finish: stop, tool_calls, length, content_filter, or tool_limit where it wanted to call
+            tools that were not allowed any more.
         usage: What it took.
     """
 

@@ -189,7 +189,7 @@ class WorkingMemory:
     def reference(self, ids: Sequence[str], clipped: dict[str, int] | None = None) -> Prompt:
         """Refer to messages; those that no worker can have seen yet travel along, up to a page."""
         new = self._unseen(set(ids))
-        retried = {i: self._messages[i].attempt for i in ids if self._messages[i].attempt > 1}
+        retried = {i: self._messages[i].attempt for i in ids if self._messages[i].attempt != 1}
         return Prompt(
             memory=self.name,
             view=to_ranges(ids),

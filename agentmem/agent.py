@@ -40,7 +40,7 @@ class Assistant:
     ) -> None:
         self.definition = definition
         self.approvals: Approvals = approvals()
-        self.usage = Usage(requests=0)
+        self.usage = Usage()
         self._memory = memory
         self._on_complete = on_complete
         self._on_pause = on_pause

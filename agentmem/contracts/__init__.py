@@ -27,6 +27,7 @@ from agentmem.contracts.calls import (
     Usage,
     model,
 )
+from agentmem.contracts.compaction import Compact, compact
 from agentmem.contracts.dreams import (
     Begun,
     DreamInput,
@@ -66,6 +67,7 @@ __all__ = [
     "Answer",
     "Append",
     "Begun",
+    "Compact",
     "Definition",
     "DreamInput",
     "DreamLimits",
@@ -88,6 +90,7 @@ __all__ = [
     "append",
     "begin",
     "commit",
+    "compact",
     "consolidate",
     "forget",
     "gather_signal",

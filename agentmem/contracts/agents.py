@@ -119,7 +119,7 @@ class Answer(Wire):
     text: str
     finish: str = "stop"
     data: JSONValue = None
-    usage: Usage = Usage(requests=0)
+    usage: Usage = Usage()
 
 
 @activity.defn(name="agentmem.resolve")

@@ -53,7 +53,7 @@ class Usage(Wire):
     completion: int = 0
     cached: int = 0
     cost: float = 0.0
-    requests: int = 1
+    requests: int = 0
 
     def plus(self, other: "Usage") -> "Usage":
         """Return the sum of both."""

@@ -96,7 +96,7 @@ class PhaseResult(Wire):
 
     summary: str
     counts: dict[str, int] = {}
-    usage: Usage = Usage(requests=0)
+    usage: Usage = Usage()
     trace: list[Trace] = []
 
 
@@ -131,7 +131,7 @@ class DreamReport(Wire):
     held: list[str] = []
     conflicts: list[str] = []
     notes: list[str] = []
-    usage: Usage = Usage(requests=0)
+    usage: Usage = Usage()
     rounds: int = 1
 
 

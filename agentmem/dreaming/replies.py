@@ -78,7 +78,7 @@ class Replies:
     phase: PhaseName
     model: str
     progress: Progress
-    usage: Usage = field(default_factory=lambda: Usage(requests=0))
+    usage: Usage = field(default_factory=Usage)
     _kept: dict[int, ReplyRecord] | None = field(default=None, init=False)
     _step: int = field(default=0, init=False)
 
@@ -92,7 +92,8 @@ class Replies:
             "max_tokens": REPLY_TOKENS,
         }
         data = await self._reply(request, digest(request))
-        self.usage = self.usage.plus(Usage.model_validate(data.get("usage", {})))
+        taken = Usage.model_validate(data.get("usage", {})).replace(requests=1)
+        self.usage = self.usage.plus(taken)
         self._step += 1
         self.progress({"requests": self._step})
         return _read(data, self._step)

@@ -31,6 +31,7 @@ async def commit_dream(provider: TransactionalProvider, phase: Phase) -> DreamRe
     """
     desk = await Desk.load(provider, phase)
     if desk.record.status == "running":
+        desk.draft.bury(await provider.tombstones(phase.store.agent, phase.store.scope))
         desk.draft.finish(phase.keys)
         kept = desk.kept.replace(draft=desk.draft.dump())
         record = desk.record.replace(status=_status(desk), data=kept.model_dump(mode="json"))
@@ -55,7 +56,7 @@ def report(desk: Desk) -> DreamReport:
     if refused:
         counts["rejected"] += len(refused)
     before, after = desk.draft.before, applied(desk.draft.before, standing)
-    usage = Usage(requests=0)
+    usage = Usage()
     for result in desk.kept.phases.values():
         usage = usage.plus(result.usage)
     return _fitting(

@@ -158,6 +158,7 @@ def _usage(usage: JSONObject) -> Usage:
     details = as_mapping(usage.get("prompt_tokens_details"))
     cost = usage.get("cost")
     return Usage(
+        requests=1,
         prompt=_count(usage.get("prompt_tokens")),
         completion=_count(usage.get("completion_tokens")),
         cached=_count(details.get("cached_tokens") or usage.get("cache_read_input_tokens")),

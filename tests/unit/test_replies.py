@@ -62,7 +62,7 @@ def test_a_reply_becomes_the_message_under_the_reserved_id() -> None:
     reply = read_reply(body("hello", usage=usage), CALL, attempt=2)
     assert reply == ModelReply(
         message=Message(id="m1", role=Role.ASSISTANT, content="hello", turn=3, attempt=2),
-        usage=Usage(prompt=12, completion=3, cached=8, cost=0.5),
+        usage=Usage(prompt=12, completion=3, cached=8, cost=0.5, requests=1),
     )
 
 
@@ -313,7 +313,7 @@ def test_calls_that_were_not_allowed_are_left_out() -> None:
 )
 def test_missing_usage_counts_as_zero(usage: object) -> None:
     """D-13: sums stay numbers."""
-    assert read(body("x", usage=usage)).usage == Usage()
+    assert read(body("x", usage=usage)).usage == Usage(requests=1)
 
 
 @pytest.mark.parametrize("character", ["x", '"', "\x00", "😀"])

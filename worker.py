@@ -13,6 +13,7 @@ from temporalio.client import Client
 from temporalio.worker import Worker
 
 from activities.agents import AgentActivities
+from activities.compact import CompactActivity
 from activities.dream import DreamActivities
 from activities.llm import ModelActivity, Models
 from activities.memory import MemoryActivities
@@ -55,6 +56,7 @@ def build_worker(client: Client, configuration: Configuration, models: Models) -
             activities=[
                 *agents.activities,
                 ModelActivity(models, cache, toolbox.schemas).model,
+                CompactActivity(models, cache).compact,
                 TranscriptActivities(providers, cache).append,
                 *MemoryActivities(providers, cache.remember).activities,
                 *DreamActivities(providers, models.ask, model=model).activities,

@@ -4,10 +4,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from temporalio import workflow
+from temporalio.exceptions import ActivityError
 
 from agentmem import contracts
 from agentmem.approvals import Approvals
 from agentmem.batch import Batch
+from agentmem.compact import Compaction
 from agentmem.contracts import Answer, Definition, ModelCall, ModelReply, Usage
 from agentmem.errors import TurnFailed
 from agentmem.failures import describe
@@ -33,6 +35,7 @@ class Loop:
         self._memory = memory
         self._approvals = approvals
         self._on_pause = on_pause
+        self._compaction = Compaction(memory, self._spend)
         self.usage = spent
 
     async def turn(self, content: str | list[JSONObject]) -> Answer:
@@ -75,6 +78,8 @@ class Loop:
         deadline = workflow.now() + TURN_DEADLINE
         made = 0
         step = 0
+        self._check_budget()
+        await self._compaction.run()
         while True:
             step += 1
             if workflow.now() > deadline:
@@ -107,10 +112,16 @@ class Loop:
 
     async def _request(self, step: int, *, may_call: bool) -> ModelReply:
         self._check_budget()
-        reply = await workflow.execute_activity(
-            contracts.model, self._call(step, may_call=may_call), **MODEL
-        )
-        self.usage = self.usage.plus(reply.usage)
+        call = self._call(step, may_call=may_call)
+        try:
+            reply = await workflow.execute_activity(contracts.model, call, **MODEL)
+        except ActivityError as error:
+            if not await self._compaction.recover(error):
+                raise
+            call = self._call(step, may_call=may_call)
+            reply = await workflow.execute_activity(contracts.model, call, **MODEL)
+        self._memory.prompt_tokens = reply.usage.prompt
+        self._spend(reply.usage)
         return reply if may_call else _without_calls(reply)
 
     def _call(self, step: int, *, may_call: bool) -> ModelCall:
@@ -127,6 +138,9 @@ class Loop:
             reasoning_effort=agent.reasoning_effort,
             response_format=agent.response_format,
         )
+
+    def _spend(self, usage: Usage) -> None:
+        self.usage = self.usage.plus(usage)
 
     def _check_budget(self) -> None:
         budget = self._definition.budget

@@ -35,6 +35,14 @@ MODEL: ActivityOptions = {
     "retry_policy": RetryPolicy(maximum_attempts=5, non_retryable_error_types=_TOO_LARGE),
 }
 
+# The user's turn waits for it, and goes on without a summary.
+COMPACT: ActivityOptions = {
+    "start_to_close_timeout": timedelta(minutes=5),
+    "schedule_to_close_timeout": timedelta(minutes=10),
+    "heartbeat_timeout": HEARTBEAT,
+    "retry_policy": RetryPolicy(maximum_attempts=3, non_retryable_error_types=_TOO_LARGE),
+}
+
 # Short statements on a store: slow means broken, and a retry may find it mended.
 MEMORY: ActivityOptions = {
     "start_to_close_timeout": timedelta(seconds=10),

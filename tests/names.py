@@ -19,6 +19,7 @@ DREAM_SIGNALS = {"more"}
 WORKFLOWS = {"agent", "agent_dream"}
 ACTIVITIES = {
     "agentmem.model",
+    "agentmem.compact",
     "agentmem.resolve",
     "agentmem.append",
     "memory.recall",

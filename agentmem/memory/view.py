@@ -30,14 +30,18 @@ def select(
     Groups are taken whole, from the newest back, while they fit the window (messages) and the
     budget (estimated tokens). The newest user message is always in view, and so is the newest
     group after it: that is the least that a model can be asked with. Where that alone is over the
-    budget, its texts are marked to be shortened. Nothing stands before the first user message or
-    summary: no provider takes a conversation that an assistant opens.
+    budget, its texts are marked to be shortened. A summary, which stands first, is always in view
+    too. Nothing stands before the first user message or summary: no provider takes a conversation
+    that an assistant opens.
     """
     newest = next((i for i in reversed(range(len(groups))) if _opens(groups[i])), None)
     if newest is None:
         return View(messages=[])
-    start = _start(groups, newest, window, max_tokens)
-    kept = list(groups[start:]) if start <= newest else [groups[newest], *groups[start:]]
+    minimum = {newest, len(groups) - 1}
+    if groups[0][0].role is Role.SUMMARY:
+        minimum.add(0)
+    start = _start(groups, minimum, window, max_tokens)
+    kept = [groups[i] for i in sorted(minimum) if i < start] + list(groups[start:])
     while not _opens(kept[0]):
         kept.pop(0)
     messages = [message for group in kept for message in group]
@@ -48,12 +52,13 @@ def _opens(group: Group) -> bool:
     return group[0].role in (Role.USER, Role.SUMMARY)
 
 
-def _start(groups: Sequence[Group], newest: int, window: int | None, max_tokens: int | None) -> int:
+def _start(
+    groups: Sequence[Group], minimum: set[int], window: int | None, max_tokens: int | None
+) -> int:
     """Return where the newest groups that fit begin; those of the minimum are in already."""
     last = len(groups) - 1
     if window is None and max_tokens is None:
         return 0
-    minimum = {newest, last}
     count = sum(len(groups[i]) for i in minimum)
     tokens = sum(map(_tokens, (groups[i] for i in minimum)))
     start = last
@@ -78,10 +83,10 @@ def _clips(kept: Sequence[Group], max_tokens: int | None) -> dict[str, int]:
     if max_tokens is None or sum(map(_tokens, kept)) <= max_tokens:
         return {}
     clipped: dict[str, int] = {}
-    room = max_tokens
-    user = kept[0][0]
-    if estimate_tokens(user) > max_tokens:
-        clipped[user.id] = max(CLIPPED_BYTES, max_tokens * 4)
+    *summary, user = [group[0] for group in kept if _opens(group)]
+    room = max_tokens - sum(map(estimate_tokens, summary))
+    if estimate_tokens(user) > room:
+        clipped[user.id] = max(CLIPPED_BYTES, room * 4)
         return clipped | {m.id: CLIPPED_BYTES for m in kept[-1] if m.role is Role.TOOL_RESULT}
     room -= estimate_tokens(user)
     results = [m for m in kept[-1] if m.role is Role.TOOL_RESULT]

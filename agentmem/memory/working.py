@@ -9,11 +9,12 @@ from temporalio import workflow
 from agentmem.contracts.agents import MemorySettings
 from agentmem.contracts.calls import PAGE_BYTES, Prompt, Store
 from agentmem.errors import ConfigurationError, InvalidInput
+from agentmem.memory.compaction import SHORTENED_BYTES, shortened, tokens
 from agentmem.memory.conversations import conversations
 from agentmem.memory.entries import Entry, entries, parse_entry
 from agentmem.memory.transcript import Carried, carry
 from agentmem.memory.view import View, select
-from agentmem.messages import Message, Role, to_ranges
+from agentmem.messages import Group, Message, Role, to_ranges
 from agentmem.values import JSONObject, encoded_size
 
 
@@ -48,6 +49,9 @@ class WorkingMemory:
         self._given: dict[str, str] = {}
         self._unsent: list[str] = []
         self._carried: dict[str, Carried] = {}
+        self._shortened: set[str] = set()
+        self._cap: int | None = None
+        self.prompt_tokens = 0
         self._next = 0
         self.turn = 0
         self.name = conversations().add(self) if workflow.in_workflow() else "wm0"
@@ -78,13 +82,15 @@ class WorkingMemory:
         """Take a message out of the conversation for good; one that is gone already is no error.
 
         An assistant message goes with the results of its calls. Of a single tool result only the
-        text goes: its call is then answered by a note.
+        text goes: its call is then answered by a note. A message that a summary stands for goes
+        from the transcript; what the summary says of it stays until that is forgotten too.
 
         Raises:
             InvalidInput: There never was a message of this id.
         """
         if message_id not in self._messages:
             raise InvalidInput(f"no message {message_id!r} in {self.name}; keys() lists them")
+        self._forgotten.add(message_id)
         for group in self._groups:
             if group[0].id == message_id:
                 self._forgotten.update(message.id for message in group)
@@ -92,7 +98,6 @@ class WorkingMemory:
                 return
             for message in group[1:]:
                 if message.id == message_id:
-                    self._forgotten.add(message_id)
                     group.remove(message)
                     return
 
@@ -102,9 +107,10 @@ class WorkingMemory:
 
     def view(self) -> View:
         """Return the messages in view, by the window and the token budget."""
-        return select(
-            self._groups, window=self.settings.window, max_tokens=self.settings.max_tokens
-        )
+        budget = self.settings.max_tokens
+        if self._cap is not None:
+            budget = min(budget or self._cap, self._cap)
+        return select(self._groups, window=self.settings.window, max_tokens=budget)
 
     def message(self, message_id: str) -> Message | None:
         """Return any message of this run, forgotten ones too: a retry may still need it."""
@@ -129,8 +135,8 @@ class WorkingMemory:
         )
 
     def messages(self) -> list[Message]:
-        """Return the whole conversation, oldest first, without what was forgotten."""
-        return [message for group in self._groups for message in group]
+        """Return the conversation, oldest first, without what was forgotten or summarised."""
+        return [self._messages[message.id] for group in self._groups for message in group]
 
     # What the agent loop does with it.
 
@@ -177,6 +183,30 @@ class WorkingMemory:
         while self._groups and self._groups[-1][0].turn == self.turn:
             self._forgotten.update(message.id for message in self._groups.pop())
 
+    def shown(self) -> Sequence[Group]:
+        """Return the conversation as a model is shown it, what the window hides included."""
+        return self._groups
+
+    def shorten(self, ids: Sequence[str]) -> None:
+        """Show these tool results shortened from now on."""
+        self._shortened.update(ids)
+        for group in self._groups if ids else ():
+            group[:] = [shortened(m) if m.id in ids else m for m in group]
+
+    def summarise(self, ids: Sequence[str], summary: Message) -> None:
+        """Let a summary stand for the messages of these ids, which are the first."""
+        stored = summary.replace(at=_now())
+        self._messages[stored.id] = stored
+        rest = [group for group in self._groups if group[0].id not in ids]
+        self._groups[:] = [[stored], *rest]
+        self.prompt_tokens = 0
+
+    def halve(self) -> None:
+        """Show at most half of what is in view from now on: the model takes no more."""
+        size = tokens([self.view().messages])
+        budget = self._cap or self.settings.max_tokens or size
+        self._cap = max(1, min(size, budget) // 2)
+
     def prompt(self, system: str) -> Prompt:
         """Describe what a model call sees, by reference.
 
@@ -184,7 +214,9 @@ class WorkingMemory:
             system: The id of the system prompt.
         """
         view = self.view()
-        return self.reference([system, *(m.id for m in view.messages)], view.clipped)
+        ids = [message.id for message in view.messages]
+        short = {i: SHORTENED_BYTES for i in ids if i in self._shortened}
+        return self.reference([system, *ids], short | view.clipped)
 
     def reference(self, ids: Sequence[str], clipped: dict[str, int] | None = None) -> Prompt:
         """Refer to messages; those that no worker can have seen yet travel along, up to a page."""
@@ -235,9 +267,12 @@ def working_memory(
             message, its tool calls and their results) are never split.
         max_tokens: The most tokens (estimated: bytes of UTF-8 / 4) that a model is shown, the
             system prompt not counted; None for no bound.
-        compact_model: The model that summarises what gets too old; needs `max_tokens`.
-        compact_threshold: The share of `max_tokens` at which that happens.
-        compact_preserve: The newest messages that are never summarised.
+        compact_model: The model that summarises what gets too old, as litellm names it; needs
+            `max_tokens`. None: nothing is summarised, and what does not fit is not shown.
+        compact_threshold: The share of `max_tokens` over which a turn begins by compaction: old
+            tool results are shown shortened, and if that is not enough, old messages are
+            summarised.
+        compact_preserve: The newest messages that compaction leaves as they are.
 
     Raises:
         ConfigurationError: A setting makes no sense; the message names it.

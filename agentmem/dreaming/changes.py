@@ -121,7 +121,7 @@ class Change(Wire):
 
     Attributes:
         id: By code: `c1`, `c2`, ...
-        op: What it does; `confirm` adds evidence and never changes the value.
+        op: What it does; `confirm` adds evidence, may raise trust, and never changes the value.
         key: The key that it writes.
         value: The new value, for add, update and merge.
         sources: The keys that a merge takes in.

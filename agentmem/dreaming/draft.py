@@ -7,9 +7,10 @@ from typing import Self
 
 from agentmem.dreaming.cap import finished
 from agentmem.dreaming.changes import Change, Finding
-from agentmem.dreaming.effects import alike, applied, reads, stands, step, touched
+from agentmem.dreaming.effects import alike, applied, reads, stands, steps, touched
 from agentmem.dreaming.findings import keep_finding
 from agentmem.dreaming.rules import THRESHOLDS, Thresholds, Tombstone, View, judge
+from agentmem.dreaming.rules.evidence import unburied
 from agentmem.dreaming.text import Rarity
 from agentmem.facts import Fact, Step
 from agentmem.memory.providers.protocol import TranscriptRow
@@ -115,6 +116,14 @@ class Draft:
         """Return the facts as the draft stands, by key; a new one has version 0."""
         return list(self._facts().values())
 
+    def bury(self, stones: Iterable[Tombstone]) -> None:
+        """Hold what would bring back what was forgotten since the dream began."""
+        self.tombstones += [stone for stone in stones if stone not in self.tombstones]
+        view = self.view()
+        self.changes = [
+            unburied(change, view) if stands(change) else change for change in self.changes
+        ]
+
     def finish(self, cap: int, used: Mapping[str, date] | None = None) -> list[Change]:
         """Apply the rules for the whole set, then the cap, and return all changes.
 
@@ -132,11 +141,8 @@ class Draft:
         return list(self.changes)
 
     def steps(self) -> list[Step]:
-        """Return what the store's commit takes: a step for each change that stands.
-
-        A confirmation writes nothing.
-        """
-        return [step(change, self.before) for change in self._standing() if change.op != "confirm"]
+        """Return what the store's commit takes: a step for each change that stands."""
+        return steps(self.before, self._standing())
 
     def counts(self) -> dict[str, int]:
         """Return how many changes have each status: accepted, flagged, held, rejected."""

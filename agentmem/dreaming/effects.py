@@ -34,6 +34,8 @@ def alike(one: Change, other: Change) -> bool:
         one.op in ("remove", "confirm") or other.op in ("remove", "confirm")
     ) and one.op != other.op:
         return False
+    if one.op == "confirm" and set(one.evidence) != set(other.evidence):
+        return False
     mine, others = (one.key, one.value, one.by), (other.key, other.value, other.by)
     return mine == others and sorted(one.sources) == sorted(other.sources)
 
@@ -77,33 +79,74 @@ def applied(facts: Mapping[str, Fact], changes: Iterable[Change]) -> dict[str, F
     """Return the facts as they are after these changes, by key in order."""
     after = dict(facts)
     for change in changes:
+        if change.op == "confirm":
+            if change.key in after:
+                after[change.key] = _confirmed(change, after[change.key])
+            continue
+        left = None if change.op == "remove" else result(change, after)
         for key in gone(change):
             after.pop(key, None)
-        if change.op in ("add", "update", "merge"):
-            after[change.key] = result(change, facts)
+        if left:
+            after[change.key] = left
     return dict(sorted(after.items()))
 
 
-def step(change: Change, facts: Mapping[str, Fact]) -> Step:
-    """Return a change as the store commits it: whole or not at all.
+def steps(facts: Mapping[str, Fact], changes: Iterable[Change]) -> list[Step]:
+    """Return changes that stand as the store commits them, each whole or not at all.
+
+    A confirmation without a message adds nothing, and is left out.
 
     Args:
-        change: A change that stands.
-        facts: The facts of the snapshot, whose versions it has read.
+        facts: The facts of the snapshot, whose versions the changes have read.
+        changes: The changes, in order.
     """
+    found: list[Step] = []
+    for change in changes:
+        if change.op != "confirm" or change.witnesses:
+            found.append(Step(id=change.id, reads=change.reads, writes=_writes(change, facts)))
+        facts = applied(facts, [change])
+    return found
+
+
+def reads(change: Change, facts: Mapping[str, Fact]) -> list[Read]:
+    """Return what a change rests on: its keys, sources and survivor, at the snapshot's versions."""
+    others = set[str]() if change.op == "confirm" else {change.by, *change.sources}
+    keys = sorted(filter(None, {change.key, *others}))
+    return [Read(key=key, version=facts[key].version if key in facts else 0) for key in keys]
+
+
+def _writes(change: Change, facts: Mapping[str, Fact]) -> list[Write]:
+    if change.op == "confirm":
+        return [_confirmation(change)]
     writes = [
         _removal(change, key, change.key if change.op == "merge" else change.by)
         for key in gone(change)
     ]
     if change.op != "remove":
         writes.append(_written(result(change, facts), change.reason))
-    return Step(id=change.id, reads=change.reads, writes=writes)
+    return writes
 
 
-def reads(change: Change, facts: Mapping[str, Fact]) -> list[Read]:
-    """Return what a change rests on: its keys, sources and survivor, at the snapshot's versions."""
-    keys = sorted(filter(None, {change.key, change.by, *change.sources}))
-    return [Read(key=key, version=facts[key].version if key in facts else 0) for key in keys]
+def _confirmed(change: Change, fact: Fact) -> Fact:
+    """Return a fact after a confirmation; the rules let none by a weaker word through."""
+    if not change.witnesses:
+        return fact
+    return fact.replace(
+        trust=change.trust,
+        said_at=max((at for at in (fact.said_at, change.said_at) if at), default=None),
+        evidence=_distinct([*fact.evidence, *change.witnesses]),
+    )
+
+
+def _confirmation(change: Change) -> Write:
+    return Write(
+        op="confirm",
+        key=change.key,
+        writer="dream",
+        trust=change.trust,
+        said_at=change.said_at,
+        evidence=change.witnesses,
+    )
 
 
 def _removal(change: Change, key: str, by: str) -> Write:

@@ -6,15 +6,20 @@ from datetime import datetime
 
 from agentmem.contracts import Begun, DreamInput, Store
 from agentmem.dreaming.dates import local_day
+from agentmem.dreaming.draft import Draft
 from agentmem.dreaming.gate import gate
 from agentmem.dreaming.prompts import PROMPT_VERSION
 from agentmem.dreaming.snapshot import Kept
+from agentmem.dreaming.text import text_of
+from agentmem.dreaming.thresholds import THRESHOLDS
+from agentmem.facts import Tombstone
 from agentmem.memory.providers.protocol import (
     DreamRecord,
     Range,
     TransactionalProvider,
     TranscriptRow,
 )
+from agentmem.values import JSONObject
 
 EVIDENCE_BYTES = 200_000
 """Bytes of text that one round reads; what is left waits for the next."""
@@ -60,12 +65,16 @@ async def open_dream(
         rows, more = await _evidence(provider, opening.store)
         if not rows:
             return begun.replace(status="nothing_new", facts=len(facts))
+        # After the facts: what is forgotten in between stands in both, never in neither.
+        stones = await provider.tombstones(agent, scope)
         fresh = DreamRecord(
             id=opening.dream,
             opened_at=opening.now,
             ranges=to_ranges(rows),
             snapshot={fact.key: fact.version for fact in facts},
-            data=_kept(request, opening, len(rows), more).model_dump(mode="json"),
+            data=_kept(request, opening, len(rows), more)
+            .replace(draft=_draft(opening, stones))
+            .model_dump(mode="json"),
         )
         record = await provider.open_dream(agent, scope, fresh)
     kept = Kept.model_validate(record.data)
@@ -106,6 +115,16 @@ async def _evidence(
         if number and (size > EVIDENCE_BYTES or number >= EVIDENCE_ROWS):
             return found[:number], True
     return found, False
+
+
+def _draft(opening: Opening, stones: Sequence[Tombstone]) -> JSONObject:
+    """Return the draft that a dream begins with: nothing but what is not to come back."""
+    most = THRESHOLDS.value_characters  # no dream writes a longer value, so none can be equal
+    brief = [
+        stone if len(text_of(stone.value)) <= most else stone.replace(value=None)
+        for stone in stones
+    ]
+    return Draft((), {}, opened_at=opening.now, zone=opening.zone, tombstones=brief).dump()
 
 
 def _kept(request: DreamInput, opening: Opening, messages: int, more: bool) -> Kept:

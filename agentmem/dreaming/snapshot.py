@@ -30,7 +30,7 @@ class Kept(Wire):
         messages: New messages that it looks at.
         more_evidence: Whether messages are left for the next round.
         orientation: What orient handed in.
-        draft: The draft, as it dumps itself.
+        draft: The draft, as it dumps itself; at first, what is not to come back.
         phases: The results of the phases that are done.
         refused: Items of hand-ins that could not be read, by phase.
         notes: What else to know of how it went.
@@ -86,10 +86,7 @@ class Desk:
         kept = Kept.model_validate(record.data)
         facts = await provider.facts_at(agent, scope, record.snapshot)
         rows = by_alias(await provider.transcript(agent, scope, record.ranges))
-        if kept.draft:
-            draft = Draft.load(kept.draft, facts, rows)
-        else:
-            draft = Draft(facts, rows, opened_at=record.opened_at, zone=kept.zone)
+        draft = Draft.load(kept.draft, facts, rows)
         before = list(draft.before.values())
         return cls(
             provider=provider,

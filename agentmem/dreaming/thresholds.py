@@ -33,6 +33,8 @@ class Thresholds:
     condensed_to: float = 0.2
     condensed_names: float = 0.8
     reworded: float = 0.5
+    # 18: what of a fact's words a message must say to confirm it
+    confirmed_share: float = 0.6
     # 23: size
     value_characters: int = 2_000
     packed_bytes: int = 500

@@ -22,6 +22,8 @@ from tests.dreams import (
     says,
 )
 
+LONG_AGO = NOON - timedelta(days=80)
+
 
 @pytest.fixture
 async def scene() -> AsyncIterator[Scene]:
@@ -35,10 +37,14 @@ async def scene() -> AsyncIterator[Scene]:
 
 
 async def test_orient_sees_every_fact_and_code_hints_at_duplicates(scene: Scene) -> None:
-    """Orient is shown all facts at once, and what code takes for duplicates, expired or long."""
+    """Orient is shown all facts at once, and what code takes for duplicates, expired or long.
+
+    A trip that is over is not expired: it was made.
+    """
     await scene.knows("coffee", "Drinks black coffee every single morning")
     await scene.knows("coffee_habit", "Drinks black coffee every morning")
     await scene.knows("trip", "Conference in Lyon", valid_to="2026-01-05")
+    await scene.knows("voucher", "Has a voucher", expires_at=LONG_AGO)
     await scene.knows("story", "word " * 120)
     await scene.said("Hello there, I like tea.")
     script = Script()
@@ -49,9 +55,11 @@ async def test_orient_sees_every_fact_and_code_hints_at_duplicates(scene: Scene)
         "coffee_habit",
         "story",
         "trip",
+        "voucher",
     ]
     assert {"hint": "alike", "keys": ["coffee", "coffee_habit"]} in blocks["HINTS"]
-    assert {"hint": "expired", "keys": ["trip"]} in blocks["HINTS"]
+    expired = [line["keys"] for line in blocks["HINTS"] if line["hint"] == "expired"]
+    assert expired == [["voucher"]]
     assert {"hint": "too_long", "keys": ["story"]} in blocks["HINTS"]
 
 
@@ -348,13 +356,13 @@ async def test_consolidate_by_calls_of_the_memory_tools(scene: Scene) -> None:
 
 async def test_prune_removes_what_has_expired(scene: Scene) -> None:
     """What has passed its own date is nominated by code, and may go."""
-    await scene.knows("trip", "Conference in Lyon in January", valid_to="2026-01-05")
+    await scene.knows("coupon", "Has a coupon of the bakery", expires_at=LONG_AGO)
     await scene.knows("home", "Lives in Oslo")
     await scene.said("Good morning!")
-    script = Script(prune=changes({"op": "remove", "key": "trip", "reason": "expired"}))
+    script = Script(prune=changes({"op": "remove", "key": "coupon", "reason": "expired"}))
     await scene.dream(script)
     assert blocks_of(script.of("prune")[0])["NOMINATED"] == [
-        {"n": "n1", "key": "trip", "why": "expired"}
+        {"n": "n1", "key": "coupon", "why": "expired"}
     ]
     assert await scene.facts() == {"home": "Lives in Oslo"}
 
@@ -404,7 +412,7 @@ async def test_prune_brings_the_scope_to_its_cap(scene: Scene) -> None:
 
 async def test_prune_says_what_the_dream_did(scene: Scene) -> None:
     """The summary is the model's, behind code's own count, and prune's hand-in sees the draft."""
-    await scene.knows("trip", "Conference in Lyon in January", valid_to="2026-01-05")
+    await scene.knows("coupon", "Has a coupon of the bakery", expires_at=LONG_AGO)
     await scene.said("My cat is named Momo.")
     script = Script(
         gather_signal=findings({"statement": "Cat is named Momo", "evidence": ["a1"]}),
@@ -412,13 +420,14 @@ async def test_prune_says_what_the_dream_did(scene: Scene) -> None:
             {"op": "add", "key": "pet", "value": "Cat is named Momo", "findings": ["f1"]}
         ),
         prune=changes(
-            {"op": "remove", "key": "trip", "reason": "expired"}, summary="Met a cat, left Lyon."
+            {"op": "remove", "key": "coupon", "reason": "expired"},
+            summary="Met a cat, dropped a coupon.",
         ),
     )
     report = await scene.dream(script)
     (line,) = blocks_of(script.of("prune")[0])["CHANGES"]
     assert (line["op"], line["key"], line["status"]) == ("add", "pet", "accepted")
-    assert report.summary == "1 added, 1 removed. Met a cat, left Lyon."
+    assert report.summary == "1 added, 1 removed. Met a cat, dropped a coupon."
 
 
 async def test_prune_with_nothing_nominated_asks_no_model(scene: Scene) -> None:
@@ -436,7 +445,7 @@ async def test_prune_with_nothing_nominated_asks_no_model(scene: Scene) -> None:
 
 async def test_orient_and_prune_fall_back_to_code(scene: Scene) -> None:
     """Where the model only talks, it is asked once more, then code's own work stands in."""
-    await scene.knows("trip", "Conference in Lyon in January", valid_to="2026-01-05")
+    await scene.knows("coupon", "Has a coupon of the bakery", expires_at=LONG_AGO)
     await scene.knows("home", "Lives in Oslo")
     await scene.said("Good morning!")
     talk = [says("What a lovely scope!"), says("Indeed.")]
@@ -448,7 +457,7 @@ async def test_orient_and_prune_fall_back_to_code(scene: Scene) -> None:
         "prune: code alone, the model handed in nothing",
     ]
     seen = blocks_of(script.of("consolidate")[0])["ORIENTATION"]
-    assert seen == [{"stale": [{"key": "trip", "why": "expired"}]}]
+    assert seen == [{"stale": [{"key": "coupon", "why": "expired"}]}]
 
 
 @pytest.mark.parametrize("phase", ["gather_signal", "consolidate"])

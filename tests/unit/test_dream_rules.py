@@ -439,8 +439,8 @@ def test_a_key_that_was_stored_again_since_may_change() -> None:
 # Rule 18: echoes
 
 
-def test_what_is_known_is_confirmed_and_written_nowhere() -> None:
-    """A fact said again, under its key or another, leaves the store as it is (M-3, M-6)."""
+def test_what_is_known_is_confirmed() -> None:
+    """A fact said again, under its key or another, gets evidence and no second fact (M-6)."""
     on = draft([fact("city", "Lives in Bergen by the fjord")], ["I live in Bergen by the fjord"])
     for key in ("city", "home"):
         done = propose(on, "add", key, "lives in  Bergen by the FJORD", evidence=["a1"])
@@ -450,7 +450,8 @@ def test_what_is_known_is_confirmed_and_written_nowhere() -> None:
             "echo",
             "accepted",
         )
-    assert on.steps() == []
+    (step,) = on.steps()
+    assert [(write.op, write.key) for write in step.writes] == [("confirm", "city")]
     assert on.counts() == {"accepted": 1}
 
 

@@ -1,7 +1,7 @@
 """The offline model in dreams: what it reads out of text, and the work of the four phases."""
 
 import json
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -174,13 +174,14 @@ async def test_duplicates_follow_a_correction() -> None:
 
 
 async def test_what_has_passed_its_date_is_removed() -> None:
-    """A fact whose own stored date has passed goes in prune."""
+    """A fact that has expired goes in prune; one about a time that is over stays true."""
     facts, _ = await dreamt(
-        {"rome": "In Rome until 9 January 2026", "diet": "Is vegan"},
+        {"coupon": "Has a coupon", "rome": "In Rome until 9 January 2026", "diet": "Is vegan"},
         "Good morning.",
+        coupon={"expires_at": datetime(2026, 1, 9, tzinfo=UTC)},
         rome={"valid_to": "2026-01-09"},
     )
-    assert facts == {"diet": "Is vegan"}
+    assert facts == {"diet": "Is vegan", "rome": "In Rome until 9 January 2026"}
 
 
 async def test_what_ended_is_told_as_ended_and_what_was_asked_to_go_goes() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from agentmem.dreaming.changes import Change
 from agentmem.dreaming.effects import stands
-from agentmem.dreaming.rules import evidence, proposal, removal, when
+from agentmem.dreaming.rules import confirming, evidence, proposal, removal, when
 from agentmem.dreaming.rules.view import View, flag, hold, reject
 from agentmem.dreaming.thresholds import THRESHOLDS, Thresholds
 from agentmem.facts import Tombstone
@@ -41,6 +41,7 @@ RULES: tuple[Rule, ...] = (
     proposal.secret,  # 22
     removal.whole,  # 15
     evidence.witnessed,  # 5
+    confirming.confirming,  # 18
     evidence.resting,  # trust of what rests on facts
     when.dated,  # 9
     evidence.unburied,  # 12

@@ -14,9 +14,10 @@ from agentmem.dreaming.trust import (
     strongest,
     supports,
     told_at,
+    trust_of,
     usable,
 )
-from agentmem.facts import Fact, Trust
+from agentmem.facts import Fact, Tombstone, Trust
 from agentmem.values import JSONValue
 
 _NAME, _NAMES = 300, 100
@@ -150,16 +151,30 @@ def unburied(change: Change, view: View) -> Change:
     """Rule 12: older evidence does not bring back what was forgotten or undone."""
     if change.op not in ("add", "update", "merge"):
         return change
-    told = [at for fact in replaced(change, view.facts) if (at := told_at(fact))]
-    said_at = change.said_at or max(told, default=None)
     for stone in view.tombstones:
         same_key = change.key not in view.before and fold_key(stone.key) == fold_key(change.key)
         same_value = stone.value is not None and _alike(stone.value, change.value)
-        if (same_key or same_value) and (said_at is None or said_at <= stone.at):
+        if (same_key or same_value) and not _said_since(stone, change, view):
             return hold(
                 change, "forgotten", f"{stone.key!r} was forgotten after this was last said"
             )
     return change
+
+
+def _said_since(stone: Tombstone, change: Change, view: View) -> bool:
+    """Whether a word as good as the forgotten fact's says it since; rewordings have the facts'.
+
+    An assistant may go on about what the user had it forget.
+    """
+    rows = [view.rows[alias] for alias in change.evidence]
+    text = text_of(change.value)
+    said = [
+        row.at
+        for row in rows
+        if RANK[trust_of(row)] >= RANK[stone.trust] and supports(row, text, change.key, view.limits)
+    ]
+    told = [] if rows else [told_at(fact) for fact in replaced(change, view.facts)]
+    return any(at > stone.at for at in (*said, *told) if at)
 
 
 def _alike(one: JSONValue, other: JSONValue) -> bool:

@@ -5,7 +5,7 @@ from datetime import date
 
 from agentmem.dreaming.changes import Change
 from agentmem.dreaming.cues import takes_back
-from agentmem.dreaming.dates import nearest, span
+from agentmem.dreaming.dates import nearest
 from agentmem.dreaming.effects import REWORDING, replaced, result
 from agentmem.dreaming.rules.survivor import lost, lost_marks, same_topic, told
 from agentmem.dreaming.rules.view import View, hold, reject
@@ -27,11 +27,8 @@ _PLACEHOLDER = re.compile(
 
 
 def expired(fact: Fact, today: date) -> bool:
-    """Whether a fact has passed its own stored date."""
-    if fact.expires_at and fact.expires_at.date() < today:
-        return True
-    until = span(fact.valid_to) if fact.valid_to else None
-    return until is not None and until[1] < today
+    """Whether a fact has passed the date it was stored with; that a trip is over keeps it true."""
+    return fact.expires_at is not None and fact.expires_at.date() < today
 
 
 def removable(change: Change, view: View) -> Change:
@@ -124,6 +121,7 @@ def _taken_back(change: Change, fact: Fact, view: View) -> Change:
                 witnesses=[evidence_of(row)],
                 said_at=row.at,
                 trust=Trust.USER,
+                by="",  # it goes because it was taken back; nothing stays for it
             )
     return hold(change, "not_asked", "no cited message of the user takes this back")
 

@@ -5,6 +5,8 @@ from typing import Any
 from temporalio import workflow
 
 from agentmem import agent, in_memory, long_term_memory, working_memory
+from agentmem.contracts import Store
+from agentmem.errors import TurnFailed
 
 
 @workflow.defn
@@ -28,6 +30,26 @@ class Own:
         )
         answers = [await assistant(question) for question in questions]
         return {"answers": answers, "recall": memory.recall(), "fired": fired}
+
+
+@workflow.defn
+class Kept:
+    """Asks several questions, failed turns and all, and carries everything to a transcript."""
+
+    @workflow.run
+    async def run(self, questions: list[str], memory: dict[str, Any], scope: str) -> list[str]:
+        """Return the answers, and what failed in place of those that there are not."""
+        conversation = working_memory(**memory)
+        assistant = await agent("Be brief.", working_memory=conversation)
+        answers: list[str] = []
+        for question in questions:
+            try:
+                answers.append(await assistant(question))
+            except TurnFailed as error:
+                answers.append(f"failed: {error.message}")
+        store = Store(provider="in_memory:kept", agent="own", scope=scope)
+        await conversation.append_transcript(store)
+        return answers
 
 
 @workflow.defn

@@ -13,6 +13,12 @@ def ping() -> str:
     return "pong"
 
 
+@tool
+def read_log() -> str:
+    """Read a log of 4,000 characters."""
+    return "line\n" * 800
+
+
 @tool(approval=True)
 def delete_file(path: str) -> str:
     """Delete a file."""

@@ -1,0 +1,281 @@
+"""What compaction may do to a conversation, and when."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentmem.memory.compaction import SHORTENED_BYTES, Plan, fits, plan, tokens
+from agentmem.memory.transcript import belongs_to_transcript
+from agentmem.memory.working import WorkingMemory
+from agentmem.messages import Message, Role, from_ranges, groups
+from agentmem.models.rendering import render
+from agentmem.testing.strict import violations
+from agentmem.values import encoded_size
+from tests.unit.test_view_properties import Action, actions, play
+
+
+def compacting(
+    max_tokens: int = 100, preserve: int = 4, window: int | None = None
+) -> WorkingMemory:
+    """A working memory that compacts at half of its budget."""
+    return WorkingMemory(window, max_tokens, "openai/small", 0.5, preserve)
+
+
+def due(memory: WorkingMemory, *, prompt_tokens: int = 0, overflow: bool = False) -> Plan | None:
+    """What compaction would do now."""
+    return plan(memory.shown(), memory.settings, prompt_tokens=prompt_tokens, overflow=overflow)
+
+
+def summarise(memory: WorkingMemory, ids: list[str], text: str = "so far") -> Message:
+    """Put a summary in place of messages."""
+    summary = Message(id=memory.reserve(), role=Role.SUMMARY, content=text)
+    memory.summarise(ids, summary)
+    return summary
+
+
+async def tool_turn(memory: WorkingMemory, *outputs: str) -> None:
+    """A question, calls side by side with their results, and an answer."""
+    await memory.memorize("user", "look")
+    calls = [{"id": f"k{i}", "name": "look"} for i in range(len(outputs))]
+    await memory.memorize("tool_call", json.dumps({"calls": calls}))
+    for i, output in enumerate(outputs):
+        result = {"call_id": f"k{i}", "name": "look", "output": output}
+        await memory.memorize("tool_result", json.dumps(result))
+    await memory.memorize("assistant", "done")
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    before=actions,
+    after=actions,
+    again=actions,
+    window=st.none() | st.integers(1, 20),
+    max_tokens=st.integers(20, 300),
+    preserve=st.integers(0, 8),
+)
+async def test_after_any_compaction_what_is_sent_is_valid(
+    before: list[Action],
+    after: list[Action],
+    again: list[Action],
+    window: int | None,
+    max_tokens: int,
+    preserve: int,
+) -> None:
+    """B-01, B-04, B-06, M-31: groups whole, in order, one summary and first, newest question in."""
+    memory = compacting(max_tokens, preserve, window)
+    for script in (before, after, again):
+        await play(memory, script)
+        said = memory.messages()
+        todo = due(memory, overflow=True)
+        assert todo is not None
+        memory.shorten(todo.shorten)
+        if todo.replace:
+            newest = [m.id for m in said if m.role is Role.USER][-1]
+            rest = [message.id for message in said][len(todo.replace) :]
+            assert todo.replace == [message.id for message in said][: len(todo.replace)]
+            assert newest in rest
+            assert len(rest) >= min(preserve, len(said) - 1)
+            summary = summarise(memory, todo.replace)
+            assert [message.id for message in memory.messages()] == [summary.id, *rest]
+        view = memory.view()
+        if not view.messages:
+            continue
+        summaries = [m.id for m in memory.messages() if m.role is Role.SUMMARY]
+        assert len(summaries) <= 1
+        assert [m.id for m in view.messages if m.role is Role.SUMMARY] == summaries
+        whole = [{m.id for m in group} for group in groups(memory.messages())]
+        shown = {message.id for message in view.messages}
+        assert all(group <= shown or not group & shown for group in whole)
+        prompt = memory.prompt(memory.system_prompt("Be brief."))
+        sent = [memory.message(i) for i in from_ranges(prompt.view)]
+        assert not violations(render([m for m in sent if m], clipped=prompt.clipped))
+
+
+async def test_it_is_due_over_the_threshold_only() -> None:
+    """Just at the threshold nothing happens; over it, by estimate or by the real count, it does."""
+    memory = compacting(max_tokens=100, preserve=0)
+    await memory.memorize("user", "x" * 100)
+    await memory.memorize("user", "x" * 100)
+    assert due(memory) is None
+    assert due(memory, prompt_tokens=51) == Plan(shorten=[], replace=["m0"])
+    await memory.memorize("user", "x" * 4)
+    assert due(memory) == Plan(shorten=[], replace=["m0", "m1"])
+
+
+async def test_without_a_model_it_is_never_due() -> None:
+    """An agent without `compact_model` is left alone, also after an overflow."""
+    memory = WorkingMemory(max_tokens=10)
+    await memory.memorize("user", "x" * 1_000)
+    assert due(memory, prompt_tokens=1_000, overflow=True) is None
+
+
+@pytest.mark.parametrize("preserve", range(1, 6))
+async def test_the_cut_never_splits_a_group(preserve: int) -> None:
+    """M-31, B-06: at every `compact_preserve` a call and its two results stay together."""
+    memory = compacting(preserve=preserve)
+    await tool_turn(memory, "a", "b")
+    await memory.memorize("user", "next")
+    todo = due(memory, overflow=True)
+    assert todo is not None
+    assert (
+        todo.replace
+        == {
+            1: ["m0", "m1", "m2", "m3", "m4"],
+            2: ["m0", "m1", "m2", "m3"],
+            3: ["m0"],
+            4: ["m0"],
+            5: ["m0"],
+        }[preserve]
+    )
+
+
+async def test_the_newest_question_and_its_tool_rounds_stay() -> None:
+    """Also with nothing preserved, a turn that is under way is not summarised."""
+    memory = compacting(preserve=0)
+    await memory.memorize("user", "old")
+    await tool_turn(memory, "y" * 900)
+    todo = due(memory, overflow=True)
+    assert todo == Plan(shorten=[], replace=["m0"])
+
+
+async def test_a_call_that_was_never_answered_holds_nothing_up() -> None:
+    """M-32: a call without a result at the head goes like any other message."""
+    memory = compacting(preserve=2)
+    await memory.memorize("user", "start")
+    await memory.memorize("tool_call", '{"calls": [{"id": "k", "name": "look"}]}')
+    for turn in range(30):
+        await memory.memorize("user", f"question {turn}")
+    todo = due(memory)
+    assert todo is not None
+    assert todo.replace == [f"m{number}" for number in range(30)]
+
+
+async def test_old_results_are_shortened_once_and_that_may_be_enough() -> None:
+    """D9: shortened results stay as they are; their full text stays in the conversation."""
+    memory = compacting(max_tokens=1_000, preserve=2)
+    await tool_turn(memory, "y" * 4_000)
+    await memory.memorize("user", "next")
+    todo = due(memory)
+    assert todo is not None
+    assert todo == Plan(shorten=["m2"], replace=[])
+    memory.shorten(todo.shorten)
+    prompt = memory.prompt(memory.system_prompt("Be brief."))
+    assert prompt.clipped == {"m2": SHORTENED_BYTES}
+    shown = [entry["content"] for entry in memory.recall() if entry["role"] == "tool_result"]
+    assert "[cut: 4000 bytes in full]" in shown[0]
+    assert due(memory, overflow=True) == Plan(shorten=[], replace=["m0", "m1", "m2"])
+    assert [m.text for m in memory.messages() if m.id == "m2"] == ["y" * 4_000]
+
+
+async def test_what_the_window_hides_is_summarised_and_the_summary_is_in_view() -> None:
+    """D8: nothing is lost in silence, and nothing hidden comes back."""
+    memory = compacting(max_tokens=100, preserve=2, window=3)
+    for turn in range(6):
+        await memory.memorize("user", f"{turn}" * 60)
+    todo = due(memory)
+    assert todo is not None
+    assert todo == Plan(shorten=[], replace=["m0", "m1", "m2", "m3"])
+    summary = summarise(memory, todo.replace)
+    assert memory.keys() == [summary.id, "m4", "m5"]
+    assert memory.recall()[0] == {"id": summary.id, "role": "summary", "content": "so far"}
+
+
+async def test_forgotten_messages_are_not_summarised() -> None:
+    """What is forgotten before is no part of it; a summarised one can still be forgotten."""
+    memory = compacting(preserve=0)
+    for turn in range(4):
+        await memory.memorize("user", f"{turn}" * 80)
+    await memory.forget("m1")
+    todo = due(memory)
+    assert todo is not None
+    assert todo == Plan(shorten=[], replace=["m0", "m2"])
+    summary = summarise(memory, todo.replace)
+    await memory.forget("m0")
+    await memory.forget(summary.id)
+    assert memory.keys() == ["m3"]
+
+
+async def test_too_little_is_not_worth_a_summary() -> None:
+    """Where the preserved messages alone are over the threshold, not each turn pays for one."""
+    memory = compacting(max_tokens=1_000, preserve=1)
+    await memory.memorize("user", "hi")
+    await memory.memorize("user", "x" * 4_000)
+    assert due(memory) == Plan(shorten=[], replace=[])
+    assert due(memory, overflow=True) == Plan(shorten=[], replace=["m0"])
+
+
+async def test_one_compaction_takes_in_no_more_than_its_bound() -> None:
+    """What is over the bound waits for the next turn."""
+    memory = compacting(max_tokens=100_000, preserve=0)
+    for _ in range(5):
+        await memory.memorize("user", "x" * 80_000)
+    todo = due(memory)
+    assert todo == Plan(shorten=[], replace=["m0", "m1"])
+
+
+async def test_a_turn_that_fails_after_a_compaction_leaves_the_summary() -> None:
+    """The dropped turn is the question alone."""
+    memory = compacting(preserve=0)
+    memory.begin_turn("x" * 400)
+    memory.begin_turn("again")
+    summary = summarise(memory, ["m0"])
+    memory.drop_turn()
+    assert memory.keys() == [summary.id]
+
+
+def test_only_a_smaller_summary_with_room_beside_it_fits() -> None:
+    """B-02, M-35: empty, equal and larger ones do not, nor one that fills the budget."""
+    limits = compacting(max_tokens=100).settings
+    replaced = [Message(id="m0", role=Role.USER, content="x" * 400)]
+
+    def summary(size: int) -> Message:
+        return Message(id="m1", role=Role.SUMMARY, content="s" * size)
+
+    assert fits(summary(40), replaced, limits)
+    assert fits(summary(200), replaced, limits)
+    assert not fits(summary(0), replaced, limits)
+    assert not fits(summary(208), replaced, limits)
+    assert not fits(summary(400), replaced, compacting(max_tokens=10_000).settings)
+
+
+async def test_halving_shows_at_most_half_from_now_on() -> None:
+    """After an overflow the view is half as large, again and again; the question stays."""
+    memory = WorkingMemory()
+    for _ in range(8):
+        await memory.memorize("user", "x" * 400)
+    before = tokens([memory.view().messages])
+    memory.halve()
+    assert tokens([memory.view().messages]) == before // 2
+    memory.halve()
+    assert memory.keys() == ["m6", "m7"]
+    for _ in range(3):
+        memory.halve()
+    assert memory.keys() == ["m7"]
+    assert memory.view().clipped == {"m7": 200}
+
+
+async def test_a_question_over_the_budget_leaves_room_for_the_summary() -> None:
+    """What is sent is the summary, whole, and the question shortened to what is left."""
+    memory = compacting(max_tokens=1_000, preserve=0)
+    await memory.memorize("user", "x" * 400)
+    await memory.memorize("user", "y" * 8_000)
+    summary = summarise(memory, ["m0"], "s" * 800)
+    view = memory.view()
+    assert [m.id for m in view.messages] == [summary.id, "m1"]
+    assert view.clipped == {"m1": 3_200}
+    sent = render(view.messages, clipped=view.clipped)
+    assert encoded_size(str(sent[1]["content"])) <= 3_200
+
+
+async def test_summaries_are_no_part_of_the_transcript() -> None:
+    """What is carried over is what was said, the replaced messages included."""
+    memory = compacting(preserve=0)
+    await memory.memorize("user", "x" * 400)
+    await memory.memorize("user", "y")
+    summary = summarise(memory, ["m0"])
+    assert not belongs_to_transcript(summary)
+    replaced = memory.message("m0")
+    assert replaced is not None
+    assert replaced.text == "x" * 400

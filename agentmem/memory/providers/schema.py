@@ -103,7 +103,10 @@ fact_versions = Table(
     _name("change_id"),
     _name("idempotency"),
 )
-"""Every write ever made, removals too: journal, history and undo in one."""
+"""Every write ever made, removals too: journal, history and undo in one.
+
+A row stays as it was written, but for what confirms it: a stronger trust, a later `said_at`.
+"""
 
 fact_evidence = Table(
     "agentmem_fact_evidence",

@@ -61,14 +61,21 @@ def known(change: Change, view: View) -> Change:
         needed.insert(0, change.key)
     for key in needed:
         if key not in view.facts:
-            near = get_close_matches(key, view.facts, n=view.limits.near_keys, cutoff=0.5)
-            hint = f"; near it: {', '.join(near)}" if near else ""
+            near = ", ".join(_near(key, view))
+            hint = f"; near it: {near}" if near else ""
             return reject(change, "unknown_key", f"there is no key {key!r}{hint}", fixable=True)
     if change.op == "add" and change.key in view.facts:
         return change.replace(op="update")
     if change.op == "merge" and not change.sources:
         return reject(change, "no_sources", "a merge names the keys it takes in", fixable=True)
     return change
+
+
+def _near(key: str, view: View) -> list[str]:
+    # By their beginnings: comparing long keys whole takes tens of milliseconds a pair.
+    begins = {known[:64]: known for known in view.facts}
+    close = get_close_matches(key[:64], begins, n=view.limits.near_keys, cutoff=0.5)
+    return [begins[begin] for begin in close]
 
 
 def once(change: Change, view: View) -> Change:

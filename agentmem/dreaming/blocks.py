@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from agentmem.dreaming.changes import Change, Finding, Orientation
+from agentmem.dreaming.language.text import Rarity, content, text_of
 from agentmem.dreaming.prompts import shown, stamp
-from agentmem.dreaming.text import Rarity, content, text_of
 from agentmem.facts import Fact
 from agentmem.memory.providers.protocol import TranscriptRow
 from agentmem.values import JSONObject

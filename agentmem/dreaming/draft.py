@@ -9,9 +9,9 @@ from agentmem.dreaming.cap import finished
 from agentmem.dreaming.changes import Change, Finding
 from agentmem.dreaming.effects import alike, applied, reads, stands, steps, touched
 from agentmem.dreaming.findings import keep_finding
+from agentmem.dreaming.language.text import Rarity
 from agentmem.dreaming.rules import THRESHOLDS, Thresholds, Tombstone, View, judge
 from agentmem.dreaming.rules.evidence import unburied
-from agentmem.dreaming.text import Rarity
 from agentmem.facts import Fact, Step
 from agentmem.memory.providers.protocol import TranscriptRow
 from agentmem.values import JSONObject, Wire

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from agentmem.dreaming.changes import Change
-from agentmem.dreaming.dates import bounds
+from agentmem.dreaming.language.dates import bounds
 from agentmem.dreaming.trust import told_at
 from agentmem.facts import Evidence, Fact, Read, Step, Write
 

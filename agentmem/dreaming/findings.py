@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 
 from agentmem.dreaming.changes import Finding
-from agentmem.dreaming.dates import settle
+from agentmem.dreaming.language.dates import settle
+from agentmem.dreaming.language.text import Rarity, fold, printable
 from agentmem.dreaming.rules.view import View
-from agentmem.dreaming.text import Rarity, fold, printable
 from agentmem.dreaming.thresholds import THRESHOLDS, Thresholds
 from agentmem.dreaming.trust import attribute, strongest, supports, trust_of, usable
 from agentmem.facts import Trust

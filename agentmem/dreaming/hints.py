@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from datetime import date
 
 from agentmem.dreaming.changes import Orientation, Stale
+from agentmem.dreaming.language.text import Rarity, content, fold_key, text_of
 from agentmem.dreaming.rules import THRESHOLDS, Thresholds
 from agentmem.dreaming.rules.removal import expired
-from agentmem.dreaming.text import Rarity, content, fold_key, text_of
 from agentmem.facts import Fact
 from agentmem.values import JSONObject, Wire
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from agentmem.contracts import Begun, DreamInput, Store
-from agentmem.dreaming.dates import local_day
 from agentmem.dreaming.draft import Draft
 from agentmem.dreaming.gate import gate
+from agentmem.dreaming.language.dates import local_day
+from agentmem.dreaming.language.text import text_of
 from agentmem.dreaming.prompts import PROMPT_VERSION
 from agentmem.dreaming.snapshot import Kept
-from agentmem.dreaming.text import text_of
 from agentmem.dreaming.thresholds import THRESHOLDS
 from agentmem.facts import Tombstone
 from agentmem.memory.providers.protocol import (

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
-from agentmem.dreaming.named_dates import without_dates
-from agentmem.dreaming.text import Rarity, content, fold, names
+from agentmem.dreaming.language.named_dates import without_dates
+from agentmem.dreaming.language.text import Rarity, content, fold, names
 from agentmem.dreaming.thresholds import THRESHOLDS, Thresholds
 from agentmem.facts import RANK, Evidence, Fact, Trust
 from agentmem.memory.providers.protocol import TranscriptRow

@@ -3,9 +3,9 @@
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 
-from agentmem.dreaming.secret_shapes import redacted
 from agentmem.memory.providers.protocol import TranscriptRow
 from agentmem.messages import Message, Role, ToolCall
+from agentmem.secret_shapes import redacted
 from agentmem.values import dump_json
 
 ARGUMENTS = 500

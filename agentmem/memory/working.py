@@ -8,10 +8,11 @@ from temporalio import workflow
 
 from agentmem.contracts.agents import MemorySettings
 from agentmem.contracts.calls import PAGE_BYTES, Prompt, Store
-from agentmem.errors import ConfigurationError, InvalidInput
+from agentmem.errors import InvalidInput
 from agentmem.memory.compaction import SHORTENED_BYTES, shortened, tokens
 from agentmem.memory.conversations import conversations
 from agentmem.memory.entries import Entry, entries, parse_entry
+from agentmem.memory.settings import checked_settings
 from agentmem.memory.transcript import Carried, carry
 from agentmem.memory.view import View, select
 from agentmem.messages import Group, Message, Role, to_ranges
@@ -278,29 +279,6 @@ def working_memory(
         ConfigurationError: A setting makes no sense; the message names it.
     """
     return WorkingMemory(window, max_tokens, compact_model, compact_threshold, compact_preserve)
-
-
-def checked_settings(settings: MemorySettings) -> MemorySettings:
-    """Return settings that make sense.
-
-    Raises:
-        ConfigurationError: One does not; the message names it.
-    """
-    for name in ("window", "max_tokens"):
-        value = getattr(settings, name)
-        if value is not None and value < 1:
-            raise ConfigurationError(f"{name} is {value}; use at least 1, or None for no bound")
-    if not 0 < settings.compact_threshold <= 1:
-        raise ConfigurationError(
-            f"compact_threshold is {settings.compact_threshold}; use a share above 0, at most 1"
-        )
-    if settings.compact_preserve < 0:
-        raise ConfigurationError(
-            f"compact_preserve is {settings.compact_preserve}; use 0 or more messages"
-        )
-    if settings.compact_model and settings.max_tokens is None:
-        raise ConfigurationError("compact_model without max_tokens never runs; set max_tokens")
-    return settings
 
 
 def _now() -> datetime:

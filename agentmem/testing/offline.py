@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping
 from datetime import date
 from typing import Any, NamedTuple
 
-from agentmem.dreaming.named_dates import absolute
-from agentmem.dreaming.text import content, fold, sentences, text_of, tokens
-from agentmem.dreaming.timewords import relative
+from agentmem.dreaming.language.named_dates import absolute
+from agentmem.dreaming.language.text import content, fold, sentences, text_of, tokens
+from agentmem.dreaming.language.timewords import relative
 from agentmem.testing.offline_dreams import dream, note, said, slug, words
 from agentmem.values import JSONObject, dump_json
 

@@ -7,11 +7,11 @@ from datetime import date, datetime
 from functools import lru_cache
 from typing import NamedTuple
 
-from agentmem.dreaming.dates import local_day
-from agentmem.dreaming.named_dates import absolute
+from agentmem.dreaming.language.dates import local_day
+from agentmem.dreaming.language.named_dates import absolute
+from agentmem.dreaming.language.text import content, fold, sentences, text_of, tokens
+from agentmem.dreaming.language.timewords import TimeWord, relative
 from agentmem.dreaming.prompts import read_blocks
-from agentmem.dreaming.text import content, fold, sentences, text_of, tokens
-from agentmem.dreaming.timewords import TimeWord, relative
 from agentmem.values import JSONObject
 
 Lines = list[JSONObject]

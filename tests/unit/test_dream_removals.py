@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentmem.dreaming.cues import takes_back
 from agentmem.dreaming.draft import Draft
+from agentmem.dreaming.language.cues import takes_back
+from agentmem.dreaming.language.text import text_of
 from agentmem.dreaming.rules.survivor import lost
-from agentmem.dreaming.text import text_of
 from agentmem.facts import Fact, Trust
 from tests.drafts import BEFORE, SAID, draft, fact, propose, row
 

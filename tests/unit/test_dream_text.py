@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentmem.dreaming.text import (
+from agentmem.dreaming.language.text import (
     Rarity,
     content,
     fold,

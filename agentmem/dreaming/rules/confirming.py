@@ -4,11 +4,11 @@
 import re
 
 from agentmem.dreaming.changes import Change
-from agentmem.dreaming.dates import nearest
-from agentmem.dreaming.named_dates import without_dates
+from agentmem.dreaming.language.dates import nearest
+from agentmem.dreaming.language.named_dates import without_dates
+from agentmem.dreaming.language.text import content, negated, numbers, text_of
 from agentmem.dreaming.rules.survivor import speaks_alone, told
 from agentmem.dreaming.rules.view import View
-from agentmem.dreaming.text import content, negated, numbers, text_of
 from agentmem.dreaming.thresholds import Thresholds
 from agentmem.dreaming.trust import RANK, evidence_of, strongest, trust_of
 from agentmem.facts import Fact

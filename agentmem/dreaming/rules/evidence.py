@@ -4,9 +4,9 @@ from typing import Literal
 
 from agentmem.dreaming.changes import Change, Reason
 from agentmem.dreaming.effects import replaced, rests_on_facts
+from agentmem.dreaming.language.text import content, fold, fold_key, printable, text_of
 from agentmem.dreaming.rules.survivor import lost, lost_marks, told
 from agentmem.dreaming.rules.view import View, flag, hold, reject
-from agentmem.dreaming.text import content, fold, fold_key, printable, text_of
 from agentmem.dreaming.trust import (
     RANK,
     attribute,

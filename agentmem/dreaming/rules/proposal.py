@@ -6,12 +6,12 @@ from difflib import get_close_matches
 
 from agentmem.dreaming.changes import Change
 from agentmem.dreaming.effects import touched
+from agentmem.dreaming.language.text import fold, fold_key, printable, text_of
 from agentmem.dreaming.rules.survivor import same_topic, speaks_alone
 from agentmem.dreaming.rules.view import View, flag, hold, reject
-from agentmem.dreaming.secret_shapes import secret_shape
-from agentmem.dreaming.text import fold, fold_key, printable, text_of
 from agentmem.errors import InvalidFact
 from agentmem.facts import checked_name, checked_value
+from agentmem.secret_shapes import secret_shape
 
 RESERVED = ("_", "agentmem.", "agentmem:")
 """How keys begin that programs keep for themselves."""

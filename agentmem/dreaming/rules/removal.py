@@ -4,12 +4,12 @@ import re
 from datetime import date
 
 from agentmem.dreaming.changes import Change
-from agentmem.dreaming.cues import takes_back
-from agentmem.dreaming.dates import nearest
 from agentmem.dreaming.effects import REWORDING, replaced, result
+from agentmem.dreaming.language.cues import takes_back
+from agentmem.dreaming.language.dates import nearest
+from agentmem.dreaming.language.text import content, names, negated, negates, stems, text_of, tokens
 from agentmem.dreaming.rules.survivor import lost, lost_marks, same_topic, told
 from agentmem.dreaming.rules.view import View, hold, reject
-from agentmem.dreaming.text import content, names, negated, negates, stems, text_of, tokens
 from agentmem.dreaming.trust import RANK, evidence_of, supports, told_at, trust_of, usable
 from agentmem.facts import Fact, Trust
 

@@ -2,9 +2,18 @@
 
 from difflib import SequenceMatcher
 
-from agentmem.dreaming.dates import spans
-from agentmem.dreaming.named_dates import without_dates
-from agentmem.dreaming.text import content, fold, names, negated, numbers, stems, text_of, urls
+from agentmem.dreaming.language.dates import spans
+from agentmem.dreaming.language.named_dates import without_dates
+from agentmem.dreaming.language.text import (
+    content,
+    fold,
+    names,
+    negated,
+    numbers,
+    stems,
+    text_of,
+    urls,
+)
 from agentmem.dreaming.thresholds import THRESHOLDS, Thresholds
 from agentmem.facts import Fact
 from agentmem.values import JSONValue

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 
 from agentmem.dreaming.changes import Change, Finding
-from agentmem.dreaming.dates import local_day
-from agentmem.dreaming.text import Rarity
+from agentmem.dreaming.language.dates import local_day
+from agentmem.dreaming.language.text import Rarity
 from agentmem.dreaming.thresholds import THRESHOLDS, Thresholds
 from agentmem.facts import Fact, Tombstone
 from agentmem.memory.providers.protocol import TranscriptRow

@@ -1,12 +1,12 @@
 """Rule 9: a fact says when, as its evidence does, and never "yesterday"."""
 
 from agentmem.dreaming.changes import Change
-from agentmem.dreaming.dates import agree, local_day, nearest, settle, spans
 from agentmem.dreaming.effects import replaced
-from agentmem.dreaming.named_dates import absolute
+from agentmem.dreaming.language.dates import agree, local_day, nearest, settle, spans
+from agentmem.dreaming.language.named_dates import absolute
+from agentmem.dreaming.language.text import text_of
+from agentmem.dreaming.language.timewords import TimeWord, relative
 from agentmem.dreaming.rules.view import View, flag, reject
-from agentmem.dreaming.text import text_of
-from agentmem.dreaming.timewords import TimeWord, relative
 from agentmem.memory.providers.protocol import TranscriptRow
 
 _ODD = {

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from datetime import date, timedelta
 from functools import lru_cache
 
-from agentmem.dreaming.calendar_words import MONTHS, UNITS, WEEKDAYS
-from agentmem.dreaming.text import sentences
-from agentmem.dreaming.timewords import (
+from agentmem.dreaming.language.calendar_words import MONTHS, UNITS, WEEKDAYS
+from agentmem.dreaming.language.text import sentences
+from agentmem.dreaming.language.timewords import (
     LONGEST,
     TYPOGRAPHY,
     Match,

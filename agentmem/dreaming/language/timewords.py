@@ -7,8 +7,8 @@ from datetime import date, timedelta
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
-from agentmem.dreaming.calendar_words import DAYS, NUMBERS, PERIODS, UNITS, WEEKDAYS
-from agentmem.dreaming.text import sentences
+from agentmem.dreaming.language.calendar_words import DAYS, NUMBERS, PERIODS, UNITS, WEEKDAYS
+from agentmem.dreaming.language.text import sentences
 
 LONGEST = 4_000
 """Characters of a sentence that are looked at."""

@@ -11,9 +11,9 @@ from datetime import date, datetime, timedelta
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
-from agentmem.dreaming.named_dates import absolute, mentions_time
-from agentmem.dreaming.text import content, fold, sentences
-from agentmem.dreaming.timewords import TimeWord, relative
+from agentmem.dreaming.language.named_dates import absolute, mentions_time
+from agentmem.dreaming.language.text import content, fold, sentences
+from agentmem.dreaming.language.timewords import TimeWord, relative
 from agentmem.memory.providers.protocol import TranscriptRow
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from itertools import groupby, pairwise
 
-from agentmem.dreaming.words import CLOSED_CLASS, NEGATIONS
+from agentmem.dreaming.language.words import CLOSED_CLASS, NEGATIONS
 from agentmem.values import JSONValue, dump_json
 
 _TYPOGRAPHY = str.maketrans(

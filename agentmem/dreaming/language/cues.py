@@ -5,7 +5,7 @@ In a language that is missing here, such a removal is held, and a person applies
 
 import re
 
-from agentmem.dreaming.text import fold
+from agentmem.dreaming.language.text import fold
 
 _ASKED = """
 forget | delete | remove | erase | wipe | disregard | scratch that | take that back | take it back

@@ -1,0 +1,1 @@
+"""What words say: folding and overlap, names and numbers, dates in many languages."""

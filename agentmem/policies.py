@@ -43,10 +43,11 @@ COMPACT: ActivityOptions = {
     "retry_policy": RetryPolicy(maximum_attempts=3, non_retryable_error_types=_TOO_LARGE),
 }
 
-# Short statements on a store: slow means broken, and a retry may find it mended.
+# Short statements on a store: slow means broken, and a retry may find it mended. Attempts bound
+# them, and no schedule-to-close timeout: that counts the time without any worker too, and a restart
+# of all of them must fail no session.
 MEMORY: ActivityOptions = {
     "start_to_close_timeout": timedelta(seconds=10),
-    "schedule_to_close_timeout": timedelta(seconds=60),
     "retry_policy": RetryPolicy(maximum_attempts=5, non_retryable_error_types=_TOO_LARGE),
 }
 
@@ -66,7 +67,6 @@ PHASE: ActivityOptions = {
 # One transaction over a whole change set.
 COMMIT: ActivityOptions = {
     "start_to_close_timeout": timedelta(seconds=30),
-    "schedule_to_close_timeout": timedelta(minutes=3),
     "retry_policy": RetryPolicy(maximum_attempts=5, non_retryable_error_types=_TOO_LARGE),
     "priority": _BACKGROUND,
 }

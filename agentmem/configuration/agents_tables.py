@@ -50,7 +50,6 @@ class DreamTable(DreamSettings):
     """`[agents.NAME.dream]`: when and how the agent's sessions dream."""
 
     model_config = _STRICT
-    idle_minutes: float = Field(default=10, gt=0)
     workflow: str = Field(default="agent_dream", min_length=1)
     limits: DreamLimitsTable = (  # pyright: ignore[reportIncompatibleVariableOverride] # frozen
         DreamLimitsTable()

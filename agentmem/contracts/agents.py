@@ -1,12 +1,21 @@
 """Agents: what one is, what starts its workflow, what a turn gives."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import PositiveInt
+from pydantic import Field, PositiveInt, ValidationError
 from temporalio import activity
 
 from agentmem.contracts.calls import ToolSpec, Usage
+from agentmem.errors import ConfigurationError
+from agentmem.facts import KEY_BYTES
 from agentmem.values import JSONObject, JSONValue, Wire
+
+YEAR = 525_600
+"""Minutes of the longest quiet time that a session may wait for."""
+
+# Longer ones would stand in an error, and one that the server refuses hangs the workflow.
+Name = Annotated[str, Field(max_length=KEY_BYTES)]
+ModelName = Annotated[str, Field(max_length=512)]
 
 
 class MemorySettings(Wire):
@@ -32,20 +41,36 @@ class DreamLimits(Wire):
     keys: PositiveInt = 100
     failures: PositiveInt = 3
 
+    def __init__(self, **bounds: int) -> None:
+        """Set bounds, each 1 or more.
+
+        Raises:
+            ConfigurationError: One is not; in workflow code that fails the workflow.
+        """
+        try:
+            super().__init__(**bounds)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            raise ConfigurationError(f"DreamLimits: {first['loc'][0]}: {first['msg']}") from error
+
+    # What is decoded goes past it and keeps pydantic's own errors, which name the whole path.
+    __init__.__pydantic_base_init__ = True  # pyright: ignore[reportFunctionMemberAccess]
+
 
 class DreamSettings(Wire):
     """When and how sessions of an agent dream.
 
     Attributes:
         on: `end`, `idle`, `complete` (each answer), `pause`.
-        idle_minutes: How long a session is quiet before `idle` fires; it does not end.
+        idle_minutes: How long a session is quiet before `idle` fires; it does not end. A year at
+            most.
         model: The dream's model, the agent's own if empty.
         workflow: The workflow type.
         limits: Its bounds.
     """
 
     on: list[Literal["end", "idle", "complete", "pause"]] = ["end", "idle"]
-    idle_minutes: float = 10
+    idle_minutes: float = Field(default=10, gt=0, le=YEAR, allow_inf_nan=False)
     model: str = ""
     workflow: str = "agent_dream"
     limits: DreamLimits = DreamLimits()
@@ -94,14 +119,14 @@ class AgentInput(Wire):
         scope: Whose facts; required with long-term memory.
         message: The first message; required unless `session` is set.
         session: Stay for more turns, until `end`.
-        end_after_minutes: End a session that was quiet for so long; 0 means never.
+        end_after_minutes: End a session that was quiet for so long, a year at most; 0 means never.
     """
 
-    agent: str = "assistant"
-    scope: str = ""
+    agent: Name = "assistant"
+    scope: Name = ""
     message: str = ""
     session: bool = False
-    end_after_minutes: float = 0
+    end_after_minutes: float = Field(default=0, ge=0, le=YEAR, allow_inf_nan=False)
 
 
 class Answer(Wire):

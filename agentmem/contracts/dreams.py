@@ -1,10 +1,11 @@
 """Dreams: what starts one, what its phases take and give, how it ends."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
+from pydantic import Field, NonNegativeInt
 from temporalio import activity
 
-from agentmem.contracts.agents import DreamLimits
+from agentmem.contracts.agents import DreamLimits, ModelName, Name
 from agentmem.contracts.calls import Store, Usage
 from agentmem.values import Wire
 
@@ -22,12 +23,12 @@ class DreamInput(Wire):
         before: The report of those rounds; set by the dream itself.
     """
 
-    agent: str
-    scope: str
-    provider: str = "default"
-    model: str = ""
+    agent: Name
+    scope: Name
+    provider: Annotated[str, Field(max_length=1024)] = "default"
+    model: ModelName = ""
     limits: DreamLimits = DreamLimits()
-    rounds: int = 0
+    rounds: NonNegativeInt = 0
     before: "DreamReport | None" = None
 
 
@@ -117,7 +118,8 @@ class DreamReport(Wire):
         conflicts: Keys that the live agent changed meanwhile.
         notes: What else to know of how it went: a limit reached, code in place of a model's answer.
         usage: Of all its model calls.
-        rounds: Rounds that this chain of runs has made.
+        rounds: Rounds that this chain of runs has made. Of several, changes, lines and usage are
+            added up, `keys_before` is the first one's, and `dream` the last one's.
     """
 
     status: str

@@ -168,6 +168,15 @@ def test_providers_are_written_as_they_are_called(
             "[agents.a.dream.limits]\nprune = 3\ndrune = 3\n",
             "3: agents.a.dream.limits.drune: unknown field; there are orient, gather_signal",
         ),
+        (
+            "[agents.a.dream]\nidle_minutes = inf\n",
+            "2: agents.a.dream.idle_minutes: input should be a finite number",
+        ),
+        (
+            "[agents.a.dream]\nidle_minutes = 1e308\n",
+            "2: agents.a.dream.idle_minutes: input should be less than or equal to 525600",
+        ),
+        ("[agents.a.dream]\nidle_minutes = 0\n", "2: agents.a.dream.idle_minutes: input should be"),
         ("agent = 1\n", "1: agent: unknown field; there are agents"),
         (
             "[agents.'a b']\n",

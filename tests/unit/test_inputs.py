@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agentmem.contracts import AgentInput
+from agentmem.contracts import AgentInput, DreamInput
 from agentmem.errors import InvalidInput
 from agentmem.inputs import MESSAGE_BYTES, parse_input, parse_text
 
@@ -20,6 +20,9 @@ WRONG: list[tuple[tuple[Any, ...], str]] = [
     (({"agent": 5},), "'agent'"),
     (({"session": "yes"},), "'session'"),
     (({"end_after_minutes": "soon"},), "'end_after_minutes'"),
+    (({"end_after_minutes": -1},), "'end_after_minutes'"),
+    (({"end_after_minutes": 1e308},), "'end_after_minutes'"),
+    (({"end_after_minutes": float("inf")},), "'end_after_minutes'"),
 ]
 
 
@@ -30,6 +33,43 @@ def test_wrong_inputs_are_refused_by_name(args: tuple[Any, ...], words: str) -> 
         parse_input(AgentInput, args, "the input of agent")
     assert caught.value.type == "InvalidInput"
     assert caught.value.non_retryable
+
+
+@pytest.mark.parametrize(
+    ("model", "field", "most"),
+    [
+        (AgentInput, "agent", 512),
+        (AgentInput, "scope", 512),
+        (DreamInput, "agent", 512),
+        (DreamInput, "scope", 512),
+        (DreamInput, "provider", 1024),
+        (DreamInput, "model", 512),
+    ],
+)
+def test_long_names_are_refused_without_repeating_them(
+    model: type[AgentInput | DreamInput], field: str, most: int
+) -> None:
+    """A name over its bound is refused in a short message: errors are bounded by the server."""
+    named = {"agent": "a", "scope": "s", field: "n" * most}
+    assert parse_input(model, [named], "the input").model_dump()[field] == "n" * most
+    named[field] = "n" * 2_000_000
+    with pytest.raises(InvalidInput, match=f"'{field}'.*at most {most} characters") as caught:
+        parse_input(model, [named], "the input")
+    assert len(caught.value.message) < 300
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"limits": {"orientt": 3}}, "orientt"),
+        ({"before": {"status": "completed", "usage": {"tokens": 1}}}, "tokens"),
+        ({"rounds": -1}, "'rounds'"),
+    ],
+)
+def test_a_dreams_input_is_checked_to_its_depth(wrong: dict[str, Any], words: str) -> None:
+    """A misspelt limit is refused, not ignored, and so is a negative number of rounds."""
+    with pytest.raises(InvalidInput, match=words):
+        parse_input(DreamInput, [{"agent": "a", "scope": "s", **wrong}], "the input")
 
 
 def test_a_good_input_is_read_with_its_defaults() -> None:

@@ -11,6 +11,7 @@ from agentmem import contracts
 from agentmem.contracts import Begun, DreamInput, DreamReport, Phase, PhaseResult
 from agentmem.dreaming.counts import in_words
 from agentmem.dreaming.hook import start_dream
+from agentmem.dreaming.rounds import added_up
 from agentmem.dreaming.tools import PHASES, PhaseName
 from agentmem.errors import DreamFailed
 from agentmem.facts import checked_name
@@ -31,6 +32,9 @@ Result = TypeVar("Result")
 
 ROUNDS = 5
 """After so many rounds in a row, what is left waits for the next trigger."""
+
+REASON_BYTES = 2_000
+"""What an error says of its cause: the server bounds failures, and one over that hangs the run."""
 
 MEMO_BYTES = 600
 """A memo stands in every listing of workflows."""
@@ -148,9 +152,10 @@ class AgentDream:
         except ActivityError as error:
             if is_cancelled_exception(error):
                 raise  # a person's wish, and shown as such
-            self._show_outcome("failed", f"{what}: {describe(error)}")
+            reason = clip(describe(error), REASON_BYTES)
+            self._show_outcome("failed", f"{what}: {reason}")
             unchanged = "" if what == "commit" else ", the store is unchanged"
-            raise DreamFailed(f"{what} failed{unchanged}: {describe(error)}") from error
+            raise DreamFailed(f"{what} failed{unchanged}: {reason}") from error
 
     def _show(self, name: str, state: str) -> None:
         self._lines[name] = state
@@ -180,7 +185,6 @@ def _checked(args: Sequence[Any]) -> DreamInput:
 
 
 def _of_all_rounds(request: DreamInput, report: DreamReport) -> DreamReport:
-    """Report the chain of runs: a last round that found nothing new does not hide the others."""
-    if request.before is not None and report.status == "nothing_new":
-        report = request.before
+    if request.before is not None:
+        report = added_up(request.before, report)
     return report.replace(rounds=request.rounds + 1)

@@ -5,17 +5,14 @@ from collections import Counter
 from agentmem.contracts import DreamReport, Phase, Usage
 from agentmem.dreaming.changes import Change
 from agentmem.dreaming.effects import applied
+from agentmem.dreaming.rounds import APPLIED, SUMMARY_BYTES, fitting
 from agentmem.dreaming.rules import stands
 from agentmem.dreaming.snapshot import Desk
 from agentmem.memory.providers.protocol import TransactionalProvider
-from agentmem.values import clip, encoded_size
+from agentmem.values import clip
 
-REPORT_BYTES = 4_000
-"""A report lands in the history of a parent that still runs."""
 _KEY_BYTES = 80
 _LINE_BYTES = 200
-_SUMMARY_BYTES = 600
-_APPLIED = 40
 _HELD = 20
 
 _DONE = {"add": "added", "update": "updated", "merge": "merged", "remove": "removed"}
@@ -59,7 +56,7 @@ def report(desk: Desk) -> DreamReport:
     usage = Usage()
     for result in desk.kept.phases.values():
         usage = usage.plus(result.usage)
-    return _fitting(
+    return fitting(
         DreamReport(
             status=_status(desk, conflicts=len(lost)),
             summary=_summary(standing, desk.kept.summary),
@@ -67,7 +64,7 @@ def report(desk: Desk) -> DreamReport:
             keys_before=len(before),
             keys_after=len(after),
             changes=dict(counts),
-            applied=[_line(one) for one in standing if one.op != "confirm"][:_APPLIED],
+            applied=[_line(one) for one in standing if one.op != "confirm"][:APPLIED],
             held=[_refusal(one) for one in changes if one.status in ("held", "rejected")][:_HELD]
             + [clip(line, _LINE_BYTES) for line in refused[:_HELD]],
             conflicts=[clip(one.key, _KEY_BYTES) for one in changes if one.id in lost],
@@ -90,7 +87,7 @@ def _summary(standing: list[Change], said: str) -> str:
     counts = Counter(_DONE[change.op] for change in standing if change.op in _DONE)
     done = ", ".join(f"{counts[name]} {name}" for name in _DONE.values() if counts[name])
     text = f"{done or 'nothing changed'}. {' '.join(said.split())}".strip()
-    return clip(text, _SUMMARY_BYTES)
+    return clip(text, SUMMARY_BYTES)
 
 
 def _line(change: Change) -> str:
@@ -104,14 +101,3 @@ def _refusal(change: Change) -> str:
 
 def _over_cap(after: int, cap: int) -> list[str]:
     return [f"over_cap: {after} facts, the cap is {cap}"] if after > cap else []
-
-
-def _fitting(whole: DreamReport) -> DreamReport:
-    """Shorten the longest list until the report fits; the counts still tell how many there were."""
-    while encoded_size(whole.model_dump_json()) > REPORT_BYTES:
-        lists = {name: getattr(whole, name) for name in ("applied", "held", "conflicts", "notes")}
-        longest = max(lists, key=lambda name: len("".join(lists[name])))
-        if not lists[longest]:
-            break
-        whole = whole.replace(**{longest: lists[longest][:-1]})
-    return whole

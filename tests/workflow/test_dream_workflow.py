@@ -251,6 +251,10 @@ async def test_a_message_of_meanwhile_is_read_in_another_round(
         report = await ended(handle)
         assert (report.status, report.rounds) == ("completed", 2)
         assert report.dream != handle.first_execution_run_id
+        assert (report.keys_before, report.keys_after) == (2, 4)
+        assert report.changes == {"accepted": 2}
+        assert report.applied == ["add pet", "add dog"]
+        assert report.usage.requests == len(script.requests)
         assert set(await scope.facts()) == {"a", "b", "pet", "dog"}
 
 
@@ -332,13 +336,21 @@ WRONG: list[tuple[list[Any], str]] = [
     ([{"agent": "a", "scope": 7}], "field 'scope'"),
     ([{"agent": "a", "scope": "  "}], "scope is empty"),
     ([{"agent": "a", "scope": "s", "limits": {"keys": 0}}], "field 'limits.keys'"),
+    ([{"agent": "a", "scope": "s", "limits": {"orientt": 3}}], "orientt"),
+    ([{"agent": "a", "scope": "s", "rounds": -1}], "field 'rounds'"),
+    ([{"agent": "a", "scope": "s" * 1_500_000}], "field 'scope'"),
+    ([{"agent": "a", "scope": "s", "provider": "p" * 1_500_000}], "field 'provider'"),
+    ([{"agent": "a", "scope": "s", "model": "m" * 1_500_000}], "field 'model'"),
 ]
 
 
 @pytest.mark.parametrize(
     ("args", "says"),
     WRONG,
-    ids=["none", "text", "empty", "surplus", "unknown", "type", "blank", "limit"],
+    ids=[
+        *["none", "text", "empty", "surplus", "unknown", "type", "blank", "limit"],
+        *["nested", "rounds", "long scope", "long provider", "long model"],
+    ],
 )
 async def test_a_wrong_input_fails_at_once(
     client: Client, tmp_path: Path, args: list[Any], says: str

@@ -1,0 +1,58 @@
+"""One report for a dream of several rounds, kept short."""
+
+from collections import Counter
+
+from agentmem.contracts import DreamReport
+from agentmem.values import clip, encoded_size
+
+REPORT_BYTES = 4_000
+"""A report lands in the history of a parent that still runs."""
+SUMMARY_BYTES = 600
+APPLIED = 40
+"""Lines of what was applied, at most."""
+
+# How a dream ended whose rounds ended differently: the first of these that one of them has.
+_STATUSES = (
+    "completed_with_rejections",
+    "completed",
+    "skipped",
+    "nothing_learned",
+    "nothing_new",
+)
+
+
+def added_up(before: DreamReport, last: DreamReport) -> DreamReport:
+    """Return one report of the rounds before and of the last one, in at most 4 kB.
+
+    Changes and usage are summed, lines stand in the rounds' order, the facts before are the
+    first round's. A last round that found nothing new adds nothing.
+    """
+    if last.status == "nothing_new":
+        return before
+    statuses = (before.status, last.status)
+    learned = [one.summary for one in (before, last) if one.status.startswith("completed")]
+    return fitting(
+        last.replace(
+            status=next((status for status in _STATUSES if status in statuses), last.status),
+            summary=clip(" ".join(learned) or last.summary, SUMMARY_BYTES),
+            reason=last.reason or before.reason,
+            keys_before=before.keys_before,
+            changes=dict(Counter(before.changes) + Counter(last.changes)),
+            applied=[*before.applied, *last.applied][:APPLIED],
+            held=[*before.held, *last.held][:APPLIED],
+            conflicts=list(dict.fromkeys([*before.conflicts, *last.conflicts])),
+            notes=list(dict.fromkeys([*before.notes, *last.notes])),
+            usage=before.usage.plus(last.usage),
+        )
+    )
+
+
+def fitting(whole: DreamReport) -> DreamReport:
+    """Shorten the longest list until the report fits; the counts still tell how many there were."""
+    while encoded_size(whole.model_dump_json()) > REPORT_BYTES:
+        lists = {name: getattr(whole, name) for name in ("applied", "held", "conflicts", "notes")}
+        longest = max(lists, key=lambda name: len("".join(lists[name])))
+        if not lists[longest]:
+            break
+        whole = whole.replace(**{longest: lists[longest][:-1]})
+    return whole

@@ -68,6 +68,11 @@ def encoded_size(text: str) -> int:
     return len(json.dumps(text, ensure_ascii=False).encode("utf-8", "surrogatepass")) - 2
 
 
+def printable(text: str) -> str:
+    """Return a name as it can be stored and shown: control characters and half pairs become `?`."""
+    return "".join(char if char.isprintable() else "?" for char in text)
+
+
 def clip(text: str, limit: int, note: str = "") -> str:
     """Cut a text to at most `limit` encoded bytes, at a character, saying its full size.
 

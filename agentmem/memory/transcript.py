@@ -1,6 +1,6 @@
 """Carrying a conversation over to long-term memory's transcript, by reference."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from temporalio import workflow
@@ -9,9 +9,13 @@ from agentmem import contracts
 from agentmem.contracts import Append, Prompt, Store
 from agentmem.messages import Message, Role
 from agentmem.policies import MEMORY
+from agentmem.values import encoded_size
 
 BATCH = 200
 """Messages in one append: well within the activity's time even on a slow database."""
+
+BATCH_BYTES = 2 * 1024 * 1024
+"""Encoded bytes in one append: a worker without the messages reads them from the workflow."""
 
 
 @dataclass(kw_only=True)
@@ -33,6 +37,16 @@ class Carried:
 def belongs_to_transcript(message: Message) -> bool:
     """Tell whether a message is what was said: system text and summaries are not."""
     return message.role in (Role.USER, Role.ASSISTANT, Role.TOOL_RESULT)
+
+
+def next_batch(numbered: Sequence[str], messages: Mapping[str, Message]) -> list[str]:
+    """Return the ids of the next append: at most 200, of about 2 MiB at most, one at least."""
+    size = 0
+    for number, message_id in enumerate(numbered[:BATCH]):
+        size += encoded_size(messages[message_id].model_dump_json())
+        if number and size > BATCH_BYTES:
+            return list(numbered[:number])
+    return list(numbered[:BATCH])
 
 
 async def carry(
@@ -64,8 +78,9 @@ async def carry(
         if belongs_to_transcript(message) and not is_forgotten(message.id):
             carried.numbered.append(message.id)
     carried.seen = len(said)
+    messages = {message.id: message for message in said}
     while carried.numbered:
-        batch = carried.numbered[:BATCH]
+        batch = next_batch(carried.numbered, messages)
         held = await workflow.execute_activity(
             contracts.append,
             Append(

@@ -6,12 +6,17 @@ from datetime import UTC, datetime
 from agentmem.memory.providers.protocol import TranscriptRow
 from agentmem.messages import Message, Role, ToolCall
 from agentmem.secret_shapes import redacted
-from agentmem.values import dump_json
+from agentmem.values import dump_json, printable
 
 ARGUMENTS = 500
 """Characters kept of a tool call's arguments."""
 RESULT_HEAD, RESULT_TAIL = 700, 300
 """Characters kept of a tool result's beginning and end."""
+SAID_HEAD, SAID_TAIL = 24 * 1024, 8 * 1024
+"""Bytes of UTF-8 kept of the beginning and end of what a user or an assistant said.
+
+A dream reads at least one message a round: one that no model can take would stop a scope's dreams.
+"""
 
 
 def transcript_rows(
@@ -24,9 +29,9 @@ def transcript_rows(
 ) -> list[TranscriptRow]:
     """Return the rows of consecutive messages.
 
-    What users and assistants said is kept whole; a tool call's arguments and a tool result are
-    shortened; reasoning is left out, and so is the text of results that show what long-term
-    memory knows already: a dream would learn it again.
+    What users and assistants said is kept whole up to 32 KiB, and over that its beginning and end;
+    a tool call's arguments and a tool result are shortened; reasoning is left out, and so is the
+    text of results that show what long-term memory knows already: a dream would learn it again.
 
     Args:
         messages: The messages, in order.
@@ -42,10 +47,10 @@ def transcript_rows(
             seq=seq,
             message=message.id,
             role=_role(message),
-            text="" if message.id in forgotten else redacted(_text(message)).replace("\x00", " "),
+            text="" if message.id in forgotten else _kept(_text(message)),
             at=message.at or datetime.fromtimestamp(0, UTC),
             turn=message.turn,
-            name=message.name or ", ".join(call.name for call in message.calls),
+            name=printable(message.name or ", ".join(call.name for call in message.calls)),
             recalled=message.recalled,
             forgotten=message.id in forgotten,
         )
@@ -65,6 +70,15 @@ def _text(message: Message) -> str:
 
 def _call(call: ToolCall) -> str:
     return f"{call.name} {dump_json(call.arguments)[:ARGUMENTS]}"
+
+
+def _kept(text: str) -> str:
+    clean = redacted(text).replace("\x00", " ")  # first: a secret that is cut has no shape any more
+    data = clean.encode("utf-8", "replace")
+    if len(data) <= SAID_HEAD + SAID_TAIL:
+        return clean
+    head, tail = (part.decode("utf-8", "ignore") for part in (data[:SAID_HEAD], data[-SAID_TAIL:]))
+    return f"{head} [... {len(data)} bytes in full ...] {tail}"
 
 
 def _shortened(text: str) -> str:

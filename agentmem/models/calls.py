@@ -7,7 +7,7 @@ from typing import Any, cast
 from agentmem.messages import ToolCall
 from agentmem.models.plain import as_mapping, objects, plain
 from agentmem.models.reasoning import read_call_fields
-from agentmem.values import JSONObject
+from agentmem.values import JSONObject, printable
 
 MOST_CALLS = 128
 """Calls of one reply that are kept; no turn may run that many."""
@@ -24,7 +24,8 @@ def read_calls(message: JSONObject, position: str) -> list[ToolCall]:
 
     Ids are positions (`t3.s1.c0`): a model's own may be missing or stand twice. Missing, empty
     and null arguments are an empty object. A call whose arguments are anything but an object
-    has a `problem`, in words for the model, and must not run.
+    has a `problem`, in words for the model, and must not run. Control characters in a name, which
+    no store may take, become `?`.
 
     Args:
         message: In OpenAI's form.
@@ -62,7 +63,7 @@ def _call(call: JSONObject, place: str) -> ToolCall:
     arguments, problem = _arguments(function.get("arguments"))
     return ToolCall(
         id=place,
-        name=str(function.get("name") or "")[:NAME_CHARACTERS],
+        name=printable(str(function.get("name") or "")[:NAME_CHARACTERS]),
         arguments=arguments,
         problem=problem,
         fields=read_call_fields(call),

@@ -167,6 +167,13 @@ def test_a_missing_finish_reason_follows_from_the_message() -> None:
     assert read(body(calls=[raw_call("{}")], finish=None)).finish == "tool_calls"
 
 
+def test_control_characters_in_a_calls_name_are_replaced() -> None:
+    """A name goes to stores and back to providers, which take neither NUL nor half a pair."""
+    call = {"function": {"name": "look\x00up\ud800", "arguments": "{}"}}
+    [found] = read(body(calls=[call])).message.calls
+    assert found.name == "look?up?"
+
+
 def test_calls_of_a_reply_that_was_cut_off_do_not_run() -> None:
     """D-03: what parses may be half of what was meant."""
     arguments = '{"path":"a.txt","text":"first half"}'

@@ -2,6 +2,9 @@
 
 from datetime import UTC, datetime
 
+import pytest
+
+from agentmem.memory.transcript import BATCH, BATCH_BYTES, next_batch
 from agentmem.memory.transcript_rows import transcript_rows
 from agentmem.messages import Message, Role, ToolCall
 
@@ -15,7 +18,7 @@ def text_of(message: Message, forgotten: tuple[str, ...] = ()) -> str:
 
 
 def test_what_was_said_is_kept_whole_and_numbered() -> None:
-    """H-17: users' and assistants' words are unshortened, numbers have no gaps."""
+    """H-17: users' and assistants' words are unshortened up to 32 KiB, numbers have no gaps."""
     said = [
         Message(id="m0", role=Role.USER, content="x" * 5_000, at=AT, turn=1),
         Message(id="m1", role=Role.ASSISTANT, content="fine", at=AT, turn=1),
@@ -58,6 +61,50 @@ def test_secrets_and_forgotten_texts_are_not_kept() -> None:
     assert "hunter22" not in text_of(said)
     assert "ok" in text_of(said)
     assert text_of(said, forgotten=("m0",)) == ""
+
+
+@pytest.mark.parametrize("role", [Role.USER, Role.ASSISTANT])
+def test_what_no_model_can_read_is_clipped(role: Role) -> None:
+    """A message of 1 MiB keeps 24 KiB, 8 KiB and its size, so that it cannot stop all dreams."""
+    long = "é" * 20_000 + "m" * 1_000_000 + "ü" * 10_000
+    kept = text_of(Message(id="m0", role=role, content=long, at=AT))
+    assert kept.startswith("é" * 12_288 + " [... 1060000 bytes in full ...] ")
+    assert kept.endswith(" " + "ü" * 4_096)
+    assert len(kept.encode()) < 33 * 1024
+    fits = "x" * 32 * 1024
+    assert text_of(Message(id="m0", role=role, content=fits, at=AT)) == fits
+
+
+def test_a_secret_at_the_cut_is_removed_whole() -> None:
+    """Secrets go before the text is cut: half of one has no shape by which it could be found."""
+    key = "sk-ant-" + "A1b2C3d4" * 6
+    long = "x " * 12_280 + key + " y" * 20_000
+    kept = text_of(Message(id="m0", role=Role.USER, content=long, at=AT))
+    assert "sk-ant" not in kept
+    assert "bytes in full" in kept
+
+
+def test_a_control_character_in_a_tools_name_does_not_lose_the_message() -> None:
+    """PostgreSQL's text holds no NUL, and a name may be a model's or a tool's own."""
+    call = ToolCall(id="t1.s1.c0", name="look\x00up\x1b")
+    wish = Message(id="m1", role=Role.ASSISTANT, calls=[call], at=AT)
+    result = Message(id="m2", role=Role.TOOL_RESULT, content="no", name="look\x00up", at=AT)
+    rows = transcript_rows([wish, result], session="s", memory="wm0", first=1, forgotten=())
+    assert [row.name for row in rows] == ["look?up?", "look?up"]
+    assert not any("\x00" in row.text for row in rows)
+
+
+def test_an_append_takes_200_messages_or_2_mebibytes() -> None:
+    """A large backlog goes in steps, each of one message at least."""
+    small = {f"m{n}": Message(id=f"m{n}", role=Role.USER, content="hi") for n in range(250)}
+    ids = list(small)
+    assert next_batch(ids, small) == ids[:BATCH]
+    assert next_batch(ids[BATCH:], small) == ids[BATCH:]
+    large = {i: message.replace(content="x" * 900_000) for i, message in small.items()}
+    assert next_batch(ids, large) == ids[:2]
+    huge = {i: message.replace(content="x" * (BATCH_BYTES + 1)) for i, message in small.items()}
+    assert next_batch(ids, huge) == ids[:1]
+    assert next_batch([], huge) == []
 
 
 def test_nul_characters_do_not_lose_the_message() -> None:

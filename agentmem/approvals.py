@@ -41,10 +41,13 @@ class Approvals:
 
     def __init__(self) -> None:
         self._waiting: dict[str, _Waiting] = {}
+        self._closed = ""
 
     async def ask(self, call: ToolCall, memory: str) -> Approval:
         """Wait until a person has answered, or a day has passed (then: not approved)."""
         name = call.id if memory == "wm0" else f"{memory}.{call.id}"
+        if self._closed:
+            return Approval(call=name, ok=False, reason=self._closed)
         entry = self._waiting[name] = _Waiting(name=call.name, arguments=call.arguments)
         try:
             await workflow.wait_condition(
@@ -67,7 +70,8 @@ class Approvals:
         ]
 
     def reject_all(self, reason: str) -> None:
-        """Answer every open call with no."""
+        """Answer every open call with no, and every later one."""
+        self._closed = reason
         for call, entry in self._waiting.items():
             entry.answer = entry.answer or Approval(call=call, ok=False, reason=reason)
 

@@ -44,7 +44,7 @@ def parse_input(model: type[Model], args: Sequence[Any], what: str) -> Model:
     if unknown:
         raise InvalidInput(f"{what} has an unknown field {unknown[0]!r}; the fields are {known}")
     try:
-        return model.model_validate_json(to_json(data), strict=True)
+        return model.model_validate_json(to_json(data), strict=True, extra="forbid")
     except ValidationError as error:
         raise InvalidInput(f"{what}: {_first(error)}; the fields are {known}") from error
 

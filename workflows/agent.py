@@ -3,7 +3,9 @@
 import asyncio
 from typing import Any
 
+from pydantic import ValidationError
 from temporalio import workflow
+from temporalio.exceptions import is_cancelled_exception
 
 from agentmem.agent import Assistant
 from agentmem.approvals import approvals
@@ -26,7 +28,9 @@ MARKS = {
 }
 
 
-@workflow.defn(name="agent")
+# What no decoder takes (a lone surrogate, a number of 5,000 digits) is a pydantic error: it fails
+# the workflow, and does not leave it with failing tasks.
+@workflow.defn(name="agent", failure_exception_types=[ValidationError])
 class AgentWorkflow:
     """One conversation with an agent of the worker's configuration.
 
@@ -46,6 +50,14 @@ class AgentWorkflow:
         self._places = 0
         self._count = 0
         self._ending = False
+        self._cancelling = False
+        try:  # read here already: an update may be checked before `run` begins
+            self._request = parse_input(AgentInput, args, "the input of agent")
+            if self._request.message or not self._request.session:
+                parse_text([self._request.message], "field 'message'")
+                self._open.append(0)  # the start's message goes before every send
+        except InvalidInput as error:
+            self._problem = error
 
     @workflow.run
     async def run(self, *args: Any) -> Any:
@@ -55,35 +67,36 @@ class AgentWorkflow:
             The answer's text, or `{"turns": n}` for a session.
         """
         try:
-            request = self._request = parse_input(AgentInput, args, "the input of agent")
-            if request.message or not request.session:
-                parse_text([request.message], "field 'message'")
-                self._open.insert(0, 0)  # the start's message goes before every send
-            self._assistant, self._background = await prepare(request, self._approvals)
+            if self._problem is not None or self._request is None:
+                raise self._problem or InvalidInput("the input of agent is missing")
+            self._assistant, self._background = await prepare(self._request, self._approvals)
         except AgentMemError as error:
             self._problem = error
+            self._open = [place for place in self._open if place]
             await workflow.wait_condition(workflow.all_handlers_finished)
             raise
-        if request.session:
-            return await self._stay(request)
-        answer = await self._turn(request.message, 0)
-        await self._background.finish()
-        return _marked(answer)
+        self._background.start()
+        try:
+            if self._request.session:
+                return await self._stay(self._request, self._background)
+            return _marked(await self._turn(self._request.message, 0))
+        finally:
+            await workflow.wait_condition(workflow.all_handlers_finished)
+            await self._background.finish()
 
-    async def _stay(self, request: AgentInput) -> JSONObject:
-        assert self._background is not None
+    async def _stay(self, request: AgentInput, background: Background) -> JSONObject:
         first = asyncio.create_task(self._first_turn(request.message))
-        self._background.start(request.end_after_minutes, self._end)
+        background.watch(request.end_after_minutes, self._end, lambda: bool(self._open))
         try:
             await workflow.wait_condition(lambda: self._ending)
+            await workflow.wait_condition(lambda: not self._open)
         except asyncio.CancelledError:
+            self._problem = TurnFailed("the session was cancelled")
             self._end()
             self._cancel_turn()
             raise
         finally:
             await first
-            await workflow.wait_condition(workflow.all_handlers_finished)
-            await self._background.finish()
         return {"turns": self._count}
 
     async def _first_turn(self, message: str) -> None:
@@ -91,7 +104,7 @@ class AgentWorkflow:
             return
         try:
             await self._turn(message, 0)
-        except TurnFailed as error:
+        except AgentMemError as error:
             workflow.logger.warning("the first turn failed: %s", error.message)
 
     async def _turn(self, text: str, place: int) -> Answer:
@@ -100,21 +113,25 @@ class AgentWorkflow:
             await workflow.wait_condition(
                 lambda: bool(self._problem or (self._assistant and self._open[0] == place))
             )
-            if self._assistant is None or self._background is None:
+            if self._problem is not None or self._assistant is None:
                 raise self._problem or InvalidInput("the session could not start")
             self._count += 1
             self._running = asyncio.create_task(self._assistant.ask(text))
             answer = await self._running
-        except asyncio.CancelledError:
-            raise TurnFailed("the turn was cancelled; the session goes on") from None
-        except AgentMemError:
-            raise
-        except Exception as error:
-            raise TurnFailed(describe(error)) from error
+        except (Exception, asyncio.CancelledError) as error:
+            if is_cancelled_exception(error) and not self._cancelling:
+                raise
+            if isinstance(error, AgentMemError):
+                raise
+            raise TurnFailed(_reason(error)) from error
         finally:
             self._open.remove(place)
             self._running = None
-        self._background.answered(answer.text)
+            self._cancelling = False
+            if self._background is not None:
+                self._background.touch()
+        if self._background is not None:
+            self._background.answered(answer.text)
         return answer
 
     async def _accepted(self, args: tuple[Any, ...]) -> Answer:
@@ -126,6 +143,8 @@ class AgentWorkflow:
     def _check(self, what: str, args: tuple[Any, ...]) -> None:
         """Refuse a message before it reaches the history."""
         parse_text(args, what)
+        if self._problem is not None:
+            raise self._problem
         if self._request is not None and not self._request.session:
             raise InvalidInput('this agent answers once; start it with "session": true to talk')
         if self._ending:
@@ -141,7 +160,8 @@ class AgentWorkflow:
         self._approvals.reject_all("the session ends")
 
     def _cancel_turn(self) -> bool:
-        return self._running is not None and self._running.cancel()
+        self._cancelling = self._running is not None and self._running.cancel()
+        return self._cancelling
 
     @workflow.update(name="send", description="Send a message; returns the answer's text.")
     async def send(self, *args: Any) -> str:
@@ -176,7 +196,7 @@ class AgentWorkflow:
     async def end(self, *_: Any) -> JSONObject:
         """End the session; returns how many turns it had once the accepted ones are answered."""
         self._end()
-        await workflow.wait_condition(lambda: not self._open)
+        await workflow.wait_condition(lambda: bool(self._problem or not self._open))
         return {"turns": self._count}
 
     @workflow.signal(name="end", description="End the session after the accepted messages.")
@@ -209,6 +229,12 @@ class AgentWorkflow:
     def usage(self) -> JSONObject:
         """Return tokens, cost in US dollars and model requests so far."""
         return self._assistant.usage.full() if self._assistant else {}
+
+
+def _reason(error: BaseException) -> str:
+    if is_cancelled_exception(error):
+        return "the turn was cancelled; the session goes on"
+    return describe(error)
 
 
 def _marked(answer: Answer) -> str:

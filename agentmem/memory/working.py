@@ -1,12 +1,12 @@
 """Working memory: the conversation, held in a workflow's state and rebuilt by its history."""
 
+import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import takewhile
 
 from temporalio import workflow
 
-from agentmem.contracts.agents import MemorySettings
 from agentmem.contracts.calls import PAGE_BYTES, Prompt, Store
 from agentmem.errors import InvalidInput
 from agentmem.memory.compaction import SHORTENED_BYTES, shortened, tokens
@@ -24,6 +24,9 @@ class WorkingMemory:
 
     Nothing here adds an event of its own to the history: contents come from recorded inputs and
     activity results, and replay rebuilds them.
+
+    Attributes:
+        lock: Held for a whole turn, so that turns of one conversation never mix.
     """
 
     def __init__(
@@ -35,14 +38,13 @@ class WorkingMemory:
         compact_preserve: int = 4,
     ) -> None:
         self.settings = checked_settings(
-            MemorySettings(
-                window=window,
-                max_tokens=max_tokens,
-                compact_model=compact_model,
-                compact_threshold=compact_threshold,
-                compact_preserve=compact_preserve,
-            )
+            window=window,
+            max_tokens=max_tokens,
+            compact_model=compact_model,
+            compact_threshold=compact_threshold,
+            compact_preserve=compact_preserve,
         )
+        self.lock = asyncio.Lock()
         self._messages: dict[str, Message] = {}
         self._forgotten: set[str] = set()
         self._groups: list[list[Message]] = []
@@ -68,7 +70,8 @@ class WorkingMemory:
             The message's id.
 
         Raises:
-            InvalidInput: The role is none of these, the text is empty, or the JSON is not such.
+            InvalidInput: The role is none of these, the content is no text, empty or over 1 MiB,
+                or the JSON is not such.
         """
         return self.add(**parse_entry(role, content, self._next, self._given)).id
 
@@ -134,6 +137,11 @@ class WorkingMemory:
             is_forgotten=self._forgotten.__contains__,
             reference=self.reference,
         )
+
+    def is_ahead_of(self, store: Store) -> bool:
+        """Tell whether the conversation has something that a scope's transcript may lack."""
+        carried = self._carried.get(store.model_dump_json(), Carried())
+        return bool(carried.numbered) or carried.seen < len(self._messages)
 
     def messages(self) -> list[Message]:
         """Return the conversation, oldest first, without what was forgotten or summarised."""

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from temporalio.api.common.v1 import Payload
 from temporalio.client import (
     Client,
     WorkflowExecutionStatus,
@@ -12,6 +13,7 @@ from temporalio.client import (
     WorkflowHandle,
     WorkflowUpdateFailedError,
 )
+from temporalio.common import RawValue
 from temporalio.exceptions import ApplicationError
 
 from agentmem.testing import call, fail, hang, reply
@@ -80,6 +82,7 @@ WRONG_STARTS: list[tuple[tuple[Any, ...], str]] = [
     ((None,), "missing"),
     (("hi",), "JSON object"),
     ((["hi"],), "JSON object"),
+    (({"agent": "", "message": "hi"},), "'agent'"),
     (({"agent": "plain"},), "message"),
     (({"agent": "plain", "message": 5},), "'message'"),
     (({"agent": "plain", "message": " "},), "blank"),
@@ -268,3 +271,69 @@ async def test_the_same_workflow_id_twice_never_mixes_conversations(
             )
             assert result == answer
         assert [m["content"] for m in s.model.requests[1].messages] == ["Be brief.", "second"]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b'{"agent":"plain","message":"\\ud800"}', b"[" * 250 + b"]" * 250, b"1" * 5_000, b"{", b""],
+)
+async def test_what_no_decoder_takes_fails_the_start(
+    client: Client, tmp_path: Path, data: bytes
+) -> None:
+    """F-15: JSON that cannot be decoded fails the workflow, and leaves no failing task behind."""
+    payload = Payload(metadata={"encoding": b"json/plain"}, data=data)
+    async with stack(client, tmp_path) as s:
+        for kind in ("agent", "agent_dream"):
+            with pytest.raises(WorkflowFailureError):
+                await s.run(kind, RawValue(payload))
+
+
+async def test_ending_a_session_that_cannot_start_ends_it(client: Client, tmp_path: Path) -> None:
+    """An `end` that comes while the start fails does not hold the workflow open."""
+    async with stack(client, tmp_path) as s:
+        handle = await s.start(agent="nobody", session=True, message="hi")
+        await asyncio.gather(handle.execute_update("end"), return_exceptions=True)
+        with pytest.raises(WorkflowFailureError):
+            await handle.result()
+
+
+async def test_an_ending_session_asks_for_no_more_approvals(client: Client, tmp_path: Path) -> None:
+    """After `end` a call that needs approval is refused at once, and the session ends."""
+    again = reply(calls=[call("delete_file", path="a.txt")])
+    script = [again, again, reply("done")]
+    async with stack(client, tmp_path, script, agents=TOOLS, extra=[ping, delete_file]) as s:
+        handle = await s.start(agent="plain", session=True)
+        turn = asyncio.create_task(handle.execute_update("send", "go"))
+        await status_where(handle, lambda status: status["approvals"])
+        await handle.signal("end")
+        assert await turn == "done"
+        assert await handle.result() == {"turns": 1}
+
+
+async def test_a_quiet_time_does_not_end_a_session_in_a_turn(
+    client: Client, tmp_path: Path
+) -> None:
+    """Waiting for a person is not quiet; quiet begins when the turn is over."""
+    script = [reply(calls=[call("delete_file", path="a.txt")]), reply("done")]
+    async with stack(client, tmp_path, script, agents=TOOLS, extra=[ping, delete_file]) as s:
+        handle = await s.start(agent="plain", session=True, end_after_minutes=0.03)
+        turn = asyncio.create_task(handle.execute_update("send", "go"))
+        await status_where(handle, lambda status: status["approvals"])
+        await asyncio.sleep(4)
+        assert (await handle.query("status"))["state"] == "working"
+        await handle.signal("approve", {"call": "t1.s1.c0", "ok": True})
+        assert await turn == "done"
+        assert await handle.result() == {"turns": 1}
+
+
+async def test_cancelling_one_answer_is_a_cancelled_workflow(
+    client: Client, tmp_path: Path
+) -> None:
+    """A cancelled start is closed as cancelled, not as failed."""
+    async with stack(client, tmp_path, [hang()]) as s:
+        handle = await s.start(agent="plain", message="hi")
+        await eventually(lambda: bool(s.model.requests))
+        await handle.cancel()
+        with pytest.raises(WorkflowFailureError):
+            await handle.result()
+        assert (await handle.describe()).status == WorkflowExecutionStatus.CANCELED

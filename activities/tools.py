@@ -1,8 +1,10 @@
 """Tool calls as activities: a user's function under its own name, its result as a message."""
 
 import asyncio
+import contextvars
 import inspect
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from temporalio import activity
@@ -20,10 +22,19 @@ ToolActivity = Callable[[ToolRun], Awaitable[Message]]
 Remember = Callable[[str, Message], None]
 """Keeps a message of a working memory for the next prompt that this worker writes."""
 
+THREADS = 100
+"""How many sync tools a worker runs at once: as many as it takes activities by default."""
+
 
 def tool_activities(box: ToolBox, remember: Remember | None = None) -> list[ToolActivity]:
-    """Return an activity for each of the user's tools, under the tool's own name."""
-    return [_activity(tool, remember) for tool in box.tools]
+    """Return an activity for each of the user's tools, under the tool's own name.
+
+    Sync tools share a pool of `THREADS` threads, which start as they are needed.
+    """
+    # Not asyncio's own pool: it has a few threads, which opening a store and dreams need too, and
+    # `asyncio.run` waits for all of them, also for a tool that hangs.
+    threads = ThreadPoolExecutor(THREADS, thread_name_prefix="agentmem-tool")
+    return [_activity(tool, threads, remember) for tool in box.tools]
 
 
 async def answer(
@@ -59,20 +70,23 @@ async def answer(
     return message
 
 
-def _activity(tool: Tool, remember: Remember | None) -> ToolActivity:
+def _activity(tool: Tool, threads: ThreadPoolExecutor, remember: Remember | None) -> ToolActivity:
     @activity.defn(name=tool.spec.name)
     async def run_tool(run: ToolRun) -> Message:
-        return await answer(run, tool.spec, _call(tool, run.call.arguments), remember)
+        return await answer(run, tool.spec, _call(tool, threads, run.call.arguments), remember)
 
     return run_tool
 
 
-async def _call(tool: Tool, arguments: JSONObject) -> str:
+async def _call(tool: Tool, threads: ThreadPoolExecutor, arguments: JSONObject) -> str:
     keywords = tool.signature.bind(arguments)
     if inspect.iscoroutinefunction(tool.function):
         value = await tool.function(**keywords)
     else:
-        value = await asyncio.to_thread(_in_thread, tool.function, keywords)
+        context = contextvars.copy_context()
+        value = await asyncio.get_running_loop().run_in_executor(
+            threads, lambda: context.run(_in_thread, tool.function, keywords)
+        )
         if inspect.isawaitable(value):  # an async function behind a sync decorator
             value = await value
     return result_text(value)

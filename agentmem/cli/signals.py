@@ -10,7 +10,8 @@ from typing import Any
 def run_until_stopped(work: Coroutine[Any, Any, None], stopping: Callable[[], None]) -> None:
     """Run until the work ends, or SIGTERM or SIGINT cancels it and it has cleaned up.
 
-    A second SIGINT ends the process at once, with 130.
+    A second SIGINT ends the process at once, with 130. Threads that still run are not waited for:
+    the caller ends the process.
 
     Args:
         work: What to run. It is cancelled once, on the first signal.
@@ -40,4 +41,5 @@ def run_until_stopped(work: Coroutine[Any, Any, None], stopping: Callable[[], No
         if not (stopped and task.cancelled()):
             await task
 
-    asyncio.run(main())
+    # Closing the runner, as `asyncio.run` does, would wait for a thread that hangs.
+    asyncio.Runner().run(main())

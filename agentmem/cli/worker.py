@@ -5,6 +5,7 @@ import asyncio
 import logging
 import os
 import sys
+import traceback
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Any, NoReturn, TypeAlias
@@ -33,7 +34,8 @@ def command(running: Running) -> NoReturn:
     """
     code = _run(running)
     logging.shutdown()
-    # Threads of the SDK may still touch the interpreter while it shuts down, which aborts it.
+    # Threads of the SDK may still touch the interpreter while it shuts down, which aborts it; and
+    # it would wait for a tool that hangs in a thread.
     os._exit(code)
 
 
@@ -45,6 +47,9 @@ def _run(running: Running) -> int:
         run_until_stopped(work, lambda: say("Stopping; Ctrl-C again stops at once."))
     except AgentMemError as error:
         say(f"worker: {error.message}", error=True)
+        return 1
+    except Exception:
+        say(traceback.format_exc(), error=True)
         return 1
     return 0
 

@@ -12,7 +12,7 @@ import pytest
 from temporalio.client import Client
 from temporalio.testing import WorkflowEnvironment
 
-from agentmem.testing import ScriptedModel, hang, reply
+from agentmem.testing import ScriptedModel, call, hang, reply
 from tests.e2e.worker_process import READY, ROOT, execute, temporal, worker_process
 
 # A process imports litellm first, which takes a minute on a busy machine.
@@ -141,6 +141,49 @@ async def test_a_second_interrupt_stops_at_once(
         worker.send(signal.SIGINT)
         assert await worker.ended() == 130
         assert time.monotonic() - began < 2
+        await session.terminate()
+
+
+HANGING = '''
+import threading
+from agentmem import tool
+
+@tool
+def hang() -> str:
+    """Wait for what never comes."""
+    print("hanging", flush=True)
+    threading.Event().wait()
+    return ""
+'''
+
+
+@pytest.mark.slow
+async def test_a_tool_that_hangs_keeps_no_worker_alive(
+    env: WorkflowEnvironment, client: Client, tmp_path: Path, task_queue: str
+) -> None:
+    """After SIGTERM and the grace of ten seconds, the worker leaves a sync tool that hangs."""
+    (tmp_path / "my_app.py").write_text(HANGING)
+    (tmp_path / "agentmem.toml").write_text('[agents.stuck]\ntools = ["hang"]\n')
+    settings = {
+        "TEMPORAL_ADDRESS": address(env),
+        "AGENTMEM_TASK_QUEUE": task_queue,
+        "AGENTMEM_APP": "my_app.py",
+        "AGENTMEM_MODEL": "openai/m",
+    }
+    async with (
+        ScriptedModel([reply(calls=[call("hang")])]) as model,
+        worker_process(tmp_path, settings={**settings, **model.env()}) as worker,
+    ):
+        await worker.says(READY)
+        request = {"agent": "stuck", "scope": "s", "message": "Hello"}
+        session = await client.start_workflow(
+            "agent", request, id=task_queue, task_queue=task_queue
+        )
+        await worker.says("hanging")
+        began = time.monotonic()
+        worker.send(signal.SIGTERM)
+        assert await worker.ended() == 0
+        assert time.monotonic() - began < 20
         await session.terminate()
 
 

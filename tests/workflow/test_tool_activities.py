@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 from temporalio.client import Client, WorkflowFailureError
 from temporalio.exceptions import CancelledError
+from temporalio.testing import ActivityEnvironment
 from temporalio.worker import Worker
 
 from activities.tools import tool_activities
+from agentmem.contracts import ToolRun
 from agentmem.errors import ToolError
-from agentmem.messages import Message
+from agentmem.messages import Message, ToolCall
 from agentmem.tools import tool, tool_spec
 from agentmem.tools.box import ToolBox
 from tests.small_workflows import OneCall
@@ -129,6 +131,27 @@ async def test_a_workers_shutdown_is_no_cancellation(client: Client, task_queue:
     async with working(client, task_queue, work):
         message: Message = await handle.result()
     assert (message.content, message.attempt, len(runs)) == ("done", 2, 2)
+
+
+async def test_slow_tools_hold_up_nothing_else() -> None:
+    """Forty calls block in threads at once, and asyncio's own pool stays free for stores."""
+    entered, release = threading.Barrier(41), threading.Event()
+
+    @tool
+    def block() -> str:
+        entered.wait(20)
+        release.wait(20)
+        return "done"
+
+    [run] = tool_activities(ToolBox([block]))
+    wish = ToolRun(reply="m1", call=ToolCall(id="c", name="block"))
+    calls = [asyncio.ensure_future(ActivityEnvironment().run(run, wish)) for _ in range(40)]
+    try:
+        async with asyncio.timeout(30):
+            await asyncio.to_thread(entered.wait, 20)
+    finally:
+        release.set()
+    assert [message.content for message in await asyncio.gather(*calls)] == ["done"] * 40
 
 
 @pytest.mark.slow

@@ -86,7 +86,7 @@ class MessageCache:
         """
         for message in prompt.new:
             self.remember(prompt.memory, message)
-        ids = from_ranges(prompt.view)
+        ids = list(from_ranges(prompt.view))
         found = {message.id: message for message in prompt.new}
         old = [i for i in ids if i not in found]
         found |= self.find(prompt, old, timed=timed)

@@ -1,6 +1,6 @@
 """Messages of a conversation, and the groups in which they move."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import TypeAlias
@@ -136,14 +136,13 @@ def to_ranges(ids: Sequence[str]) -> list[str]:
     return [f"{k}{a}" if a == b else f"{k}{a}-{b}" for k, a, b in ranges]
 
 
-def from_ranges(ranges: Iterable[str]) -> list[str]:
-    """Read what `to_ranges` wrote.
+def from_ranges(ranges: Iterable[str]) -> Iterator[str]:
+    """Read what `to_ranges` wrote, one id at a time: a range may name more than there is.
 
     Raises:
-        ValueError: A range is malformed.
+        ValueError: A range is malformed; when the reading comes to it.
     """
-    ids: list[str] = []
     for item in ranges:
         first, _, last = item[1:].partition("-")
-        ids += [f"{item[0]}{number}" for number in range(int(first), int(last or first) + 1)]
-    return ids
+        for number in range(int(first), int(last or first) + 1):
+            yield f"{item[0]}{number}"

@@ -80,7 +80,7 @@ class Talk:
     @workflow.query(name=MESSAGES_QUERY)
     def page(self, memory: str, ids: list[str]) -> Page:
         """Give two messages a page."""
-        asked = from_ranges(ids)
+        asked = list(from_ranges(ids))
         missing = [i for i in asked if i not in self.messages]
         if missing:
             raise InvalidInput(f"message {missing[0]} of {memory} is not in this run")

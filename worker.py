@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
+from pydantic import ValidationError
 from temporalio.client import Client
 from temporalio.worker import Worker
 
@@ -63,6 +64,9 @@ def build_worker(client: Client, configuration: Configuration, models: Models) -
                 *tool_activities(toolbox, cache.remember),
                 *app.activities.values(),
             ],
+            # A value that a model of ours does not take fails the workflow that made it; as any
+            # other bug it would leave it running with failing tasks.
+            workflow_failure_exception_types=[ValidationError],
             # For sync activities of the app; its threads start as they are needed.
             activity_executor=ThreadPoolExecutor(100) if app.activities else None,
             graceful_shutdown_timeout=GRACE,

@@ -4,12 +4,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from temporalio import workflow
+from temporalio.exceptions import ActivityError
 
 from agentmem import contracts
 from agentmem.approvals import Approvals, approvals
+from agentmem.arguments import checked_definition, checked_kind, checked_lists
 from agentmem.contracts import Answer, Definition, Resolve, ToolSpec, Usage
 from agentmem.errors import ConfigurationError
-from agentmem.failures import describe
+from agentmem.failures import describe, raise_cancellation
 from agentmem.hooks import Hook, run_hooks
 from agentmem.inputs import parse_text
 from agentmem.loop import Loop
@@ -17,8 +19,6 @@ from agentmem.memory.long_term import LongTermMemory
 from agentmem.memory.working import WorkingMemory
 from agentmem.policies import MEMORY
 from agentmem.tools import tool_spec
-
-EFFORTS = ("low", "medium", "high")
 
 
 class Assistant:
@@ -56,7 +56,7 @@ class Assistant:
             The answer's text.
 
         Raises:
-            InvalidInput: The instruction is blank or too long.
+            InvalidInput: The instruction is blank, or with its context over 1 MiB.
             TurnFailed: There is no answer; the message says why.
         """
         answer = await self.ask(instruction, context=context)
@@ -67,20 +67,22 @@ class Assistant:
         """Answer an instruction, with its finish and usage; runs no `on_complete` hooks."""
         text = parse_text([instruction], "the instruction")
         if context:
-            text = f"{text}\n\nContext from previous work:\n\n{context}"
+            joined = f"{text}\n\nContext from previous work:\n\n{context}"
+            text = parse_text([joined], "the instruction with its context")
         # Without a working memory each call is a conversation of its own.
         memory = self._memory if self._memory is not None else WorkingMemory()
-        loop = Loop(
-            self.definition,
-            memory,
-            approvals=self.approvals,
-            on_pause=self._pause,
-            spent=self.usage,
-        )
-        try:
-            return await loop.turn(text)
-        finally:
-            self.usage = loop.usage
+        async with memory.lock:
+            loop = Loop(
+                self.definition,
+                memory,
+                approvals=self.approvals,
+                on_pause=self._pause,
+                spent=self.usage,
+            )
+            try:
+                return await loop.turn(text)
+            finally:
+                self.usage = self.usage.plus(loop.usage)
 
     async def _pause(self) -> None:
         await run_hooks(self._on_pause, self.definition.name, None)
@@ -107,7 +109,8 @@ async def agent(
     Args:
         system_prompt: Its instructions.
         model: As litellm names it; the worker's default (`AGENTMEM_MODEL`) if None.
-        name: For people and hooks; the long-term memory's agent, else `agent`, if None.
+        name: For people and hooks, at most 512 bytes; the long-term memory's agent, else `agent`,
+            if None.
         tools: Functions marked `@tool` that the worker has, or their names.
         working_memory: The conversation; without one each call is a conversation of its own.
         long_term_memory: Adds its four tools and its hint to the system prompt.
@@ -125,26 +128,24 @@ async def agent(
     Raises:
         ConfigurationError: An argument makes no sense, or the worker knows no such tool.
     """
-    if max_tool_calls < 0:
-        raise ConfigurationError(f"max_tool_calls is {max_tool_calls}; use 0 or more")
-    if max_concurrent_tools is not None and max_concurrent_tools < 1:
-        raise ConfigurationError(f"max_concurrent_tools is {max_concurrent_tools}; use 1 or more")
-    if reasoning_effort is not None and reasoning_effort not in EFFORTS:
-        raise ConfigurationError(f"reasoning_effort is {reasoning_effort!r}; use low, medium, high")
-    given = [entry if isinstance(entry, str) else tool_spec(entry) for entry in tools]
-    specs = [entry for entry in given if isinstance(entry, ToolSpec) and entry.store]
-    names = [e if isinstance(e, str) else e.name for e in given if e not in specs]
-    resolved = await _resolve(model or "", list(dict.fromkeys(names)))
-    definition = resolved.replace(
-        name=name or (long_term_memory.agent if long_term_memory else "agent"),
+    checked_kind(WorkingMemory, working_memory=working_memory)
+    checked_kind(LongTermMemory, long_term_memory=long_term_memory)
+    asked = checked_definition(
+        name=(long_term_memory.agent if long_term_memory else "agent") if name is None else name,
         system_prompt=system_prompt,
-        tools=resolved.tools + specs,
+        model=model or "",
         max_tool_calls=max_tool_calls,
         max_concurrent_tools=max_concurrent_tools,
         max_tokens=max_tokens,
         reasoning_effort=reasoning_effort or "",
         budget=budget,
     )
+    checked_lists(tools=tools, on_complete=on_complete, on_pause=on_pause)
+    given = [entry if isinstance(entry, str) else tool_spec(entry) for entry in tools]
+    specs = [entry for entry in given if isinstance(entry, ToolSpec) and entry.store]
+    names = [e if isinstance(e, str) else e.name for e in given if e not in specs]
+    resolved = await _resolve(asked.model, list(dict.fromkeys(names)))
+    definition = asked.replace(model=resolved.model, tools=resolved.tools + specs)
     if long_term_memory is not None:
         definition = equip(definition, long_term_memory)
     return Assistant(
@@ -168,5 +169,6 @@ async def _resolve(model: str, tools: list[str]) -> Definition:
         return await workflow.execute_activity(
             contracts.resolve, Resolve(model=model, tools=tools), **MEMORY
         )
-    except Exception as error:
+    except ActivityError as error:
+        raise_cancellation(error)
         raise ConfigurationError(describe(error)) from error

@@ -1,7 +1,7 @@
 """Running the tool calls of one reply: together or in order, each with one result."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, is_cancelled_exception
@@ -18,6 +18,7 @@ LIMIT_REACHED = (
     "Not run: this turn may make {limit} tool calls and has made them. Answer now with what you "
     "have."
 )
+NOT_BEGUN = "Not run: the turn was cancelled before it began."
 INTERRUPTED = "Interrupted before it ended; it may have taken effect. It was not run again."
 
 
@@ -42,6 +43,7 @@ class Batch:
         self._calls = calls
         self._approvals = approvals
         self._on_pause = on_pause
+        self._started: set[str] = set()
         self._results: dict[str, Message | str] = {}
         self._ids = {call.id: memory.reserve() for call in calls}
         self._slots = asyncio.Semaphore(definition.max_concurrent_tools or len(calls) or 1)
@@ -56,17 +58,30 @@ class Batch:
         decisions = self._ask(self._calls[:allowed])
         pause = asyncio.ensure_future(self._on_pause()) if decisions else None
         try:
-            for segment in self._segments(self._calls[:allowed]):
-                async with asyncio.TaskGroup() as group:
-                    for call in segment:
-                        group.create_task(self._one(call, decisions.get(call.id)))
+            await self._run_segments(self._calls[:allowed], decisions)
             if pause is not None:
                 await pause
-        finally:
-            for decision in decisions.values():
-                decision.cancel()
-            for call in self._calls:
-                self._keep(call, self._results.get(call.id, INTERRUPTED))
+        except GeneratorExit:
+            raise  # evicted: there is no workflow here any more, or another one
+        except BaseException:
+            self._close(decisions)
+            raise
+        self._close(decisions)
+
+    async def _run_segments(
+        self, calls: Sequence[ToolCall], decisions: Mapping[str, asyncio.Task[Approval]]
+    ) -> None:
+        for segment in self._segments(calls):
+            async with asyncio.TaskGroup() as group:
+                for call in segment:
+                    group.create_task(self._one(call, decisions.get(call.id)))
+
+    def _close(self, decisions: Mapping[str, asyncio.Task[Approval]]) -> None:
+        for decision in decisions.values():
+            decision.cancel()
+        for call in self._calls:
+            missing = INTERRUPTED if call.id in self._started else NOT_BEGUN
+            self._keep(call, self._results.get(call.id, missing))
 
     def _segments(self, calls: Sequence[ToolCall]) -> list[list[ToolCall]]:
         segments: list[list[ToolCall]] = [[]]
@@ -109,6 +124,7 @@ class Batch:
             store=spec.store,
             evidence=self._evidence() if spec.name == "store_memory" else [],
         )
+        self._started.add(call.id)
         try:
             return await workflow.execute_activity(
                 spec.name, run, result_type=Message, **tool_options(spec)

@@ -1,24 +1,51 @@
 """What went wrong, in words for people."""
 
+import asyncio
+
 from temporalio.exceptions import (
     ActivityError,
     ApplicationError,
     CancelledError,
     FailureError,
     TimeoutError,
+    is_cancelled_exception,
 )
+
+from agentmem.values import clip
+
+TEXT_BYTES = 4096
+"""Encoded bytes of an error's text: it stands in a failure and in its cause, and a workflow whose
+failure takes over 2 MB hangs."""
 
 
 def describe(error: BaseException) -> str:
-    """Say in one sentence what failed, without Temporal's wrapping around it."""
+    """Say in one sentence what failed, without Temporal's wrapping around it, in 4 KiB at most."""
+    return clip(_text(error), TEXT_BYTES)
+
+
+def raise_cancellation(error: BaseException) -> None:
+    """Raise a cancellation on, and do nothing for any other error.
+
+    An activity that was cancelled with its caller fails as an `ActivityError`. It goes on as the
+    `asyncio.CancelledError` that it was: `asyncio.timeout` and `wait_for` know no other.
+    """
+    if not is_cancelled_exception(error):
+        return
+    task = asyncio.current_task()
+    if task is not None and task.cancelling() and not isinstance(error, asyncio.CancelledError):
+        raise asyncio.CancelledError from error
+    raise error
+
+
+def _text(error: BaseException) -> str:
     if isinstance(error, ActivityError) and error.cause is not None:
-        return describe(error.cause)
+        return _text(error.cause)
     if isinstance(error, ApplicationError):
         return error.message
     if isinstance(error, TimeoutError):
         kind = error.type.name.lower().replace("_", " ") if error.type is not None else "timeout"
         return f"it did not end in time ({kind})"
-    if isinstance(error, CancelledError):
+    if isinstance(error, CancelledError | asyncio.CancelledError):
         return "it was cancelled"
     if isinstance(error, FailureError):
         return error.message

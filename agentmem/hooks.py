@@ -27,6 +27,11 @@ async def run_hooks(hooks: Sequence[Hook], agent: str, value: Any) -> None:
             outcome = hook(agent, value)
             if inspect.isawaitable(outcome):
                 await asyncio.wait_for(outcome, HOOK_TIMEOUT.total_seconds())
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise  # the workflow is cancelled, not something in the hook alone
+            workflow.logger.warning("hook %s failed: %s", _name(hook), describe(error))
         except TimeoutError:
             workflow.logger.warning("hook %s took over %s", _name(hook), HOOK_TIMEOUT)
         except Exception as error:

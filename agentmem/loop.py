@@ -12,7 +12,7 @@ from agentmem.batch import Batch
 from agentmem.compact import Compaction
 from agentmem.contracts import Answer, Definition, ModelCall, ModelReply, Usage
 from agentmem.errors import TurnFailed
-from agentmem.failures import describe
+from agentmem.failures import describe, raise_cancellation
 from agentmem.memory.working import WorkingMemory
 from agentmem.messages import Message
 from agentmem.policies import MODEL, TURN_DEADLINE
@@ -20,7 +20,11 @@ from agentmem.values import JSONObject
 
 
 class Loop:
-    """Runs the turns of one agent on one working memory."""
+    """Runs a turn of one agent on one working memory.
+
+    Attributes:
+        usage: What the turn took so far.
+    """
 
     def __init__(
         self,
@@ -31,12 +35,14 @@ class Loop:
         on_pause: Callable[[], Awaitable[None]],
         spent: Usage,
     ) -> None:
+        """Take what the agent's turns share; `spent` is what all turns before took."""
         self._definition = definition
         self._memory = memory
         self._approvals = approvals
         self._on_pause = on_pause
         self._compaction = Compaction(memory, self._spend)
-        self.usage = spent
+        self._spent = spent
+        self.usage = Usage()
 
     async def turn(self, content: str | list[JSONObject]) -> Answer:
         """Answer a user's message.
@@ -49,14 +55,11 @@ class Loop:
             asyncio.CancelledError: The turn was cancelled.
         """
         self._memory.begin_turn(content)
-        before = self.usage
         try:
             reply = await self._answer()
-        except asyncio.CancelledError:
+        except (Exception, asyncio.CancelledError) as error:
             self._close()
-            raise
-        except Exception as error:
-            self._close()
+            raise_cancellation(error)
             if isinstance(error, TurnFailed):
                 raise
             workflow.logger.warning("turn %d failed: %s", self._memory.turn, describe(error))
@@ -65,7 +68,7 @@ class Loop:
             turn=self._memory.turn,
             text=reply.message.text,
             finish=reply.finish,
-            usage=self.usage.minus(before),
+            usage=self.usage,
         )
 
     def _close(self) -> None:
@@ -144,7 +147,8 @@ class Loop:
 
     def _check_budget(self) -> None:
         budget = self._definition.budget
-        spent = self.usage.prompt + self.usage.completion
+        used = self._spent.plus(self.usage)
+        spent = used.prompt + used.completion
         if budget is not None and spent >= budget:
             raise TurnFailed(f"the budget of {budget} tokens is used up ({spent} spent)")
 

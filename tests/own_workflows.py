@@ -1,10 +1,11 @@
 """Workflows of a user's own, in a light module: the sandbox imports it for each run."""
 
+import asyncio
 from typing import Any
 
 from temporalio import workflow
 
-from agentmem import agent, in_memory, long_term_memory, working_memory
+from agentmem import DreamLimits, agent, in_memory, long_term_memory, sqlite, working_memory
 from agentmem.contracts import Store
 from agentmem.errors import TurnFailed
 
@@ -97,7 +98,81 @@ class Nonsense:
             long_term_memory(provider=in_memory(), agent="a", scope="")
         elif what == "client":
             long_term_memory(provider="postgresql://u:p@h/d", agent="a", scope="s")  # pyright: ignore[reportArgumentType]
-        elif what == "tool":
-            await agent("x", tools=["no_such_tool"])
         elif what == "blank":
             await (await agent("x"))("  ")
+        elif what == "context":
+            await (await agent("x"))("y" * 600_000, context="z" * 600_000)
+        elif what == "limits":
+            DreamLimits(keys=0)
+        elif what == "memorize":
+            await working_memory().memorize("user", None)  # pyright: ignore[reportArgumentType]
+        elif what == "sqlite":
+            sqlite(None)  # pyright: ignore[reportArgumentType]
+        elif what == "value":
+            Store.model_validate({"agent": 5})
+
+
+@workflow.defn
+class WrongAgent:
+    """Makes an agent with arguments that make no sense."""
+
+    @workflow.run
+    async def run(self, options: dict[str, Any]) -> None:
+        """Make it."""
+        given: dict[str, Any] = {"system_prompt": "x", **options}
+        await agent(**given)
+
+
+@workflow.defn
+class Impatient:
+    """Waits two seconds for an answer, then asks again."""
+
+    @workflow.run
+    async def run(self) -> list[str]:
+        """Return what came of both, and the conversation's texts."""
+        memory = working_memory()
+        assistant = await agent("Be brief.", working_memory=memory)
+        try:
+            first = await asyncio.wait_for(assistant("one"), 2)
+        except TimeoutError:
+            first = "timeout"
+        second = await assistant("two")
+        return [first, second, *(entry["content"] for entry in memory.recall())]
+
+
+@workflow.defn
+class AtOnce:
+    """Asks several questions at once, of two agents on one conversation."""
+
+    @workflow.run
+    async def run(self, questions: list[str]) -> dict[str, Any]:
+        """Return the answers, the conversation's texts, and how many requests were counted."""
+        memory = working_memory()
+        assistants = [await agent(who, working_memory=memory) for who in ("First.", "Second.")]
+        asked = [assistants[i % 2](question) for i, question in enumerate(questions)]
+        answers = await asyncio.gather(*asked)
+        texts = [entry["content"] for entry in memory.recall()]
+        return {
+            "answers": answers,
+            "texts": texts,
+            "requests": sum(assistant.usage.requests for assistant in assistants),
+        }
+
+
+@workflow.defn
+class CancelledHook:
+    """Has a hook that ends in a cancellation of its own."""
+
+    @workflow.run
+    async def run(self) -> list[str]:
+        """Return the answer, and what the hook after it was told."""
+        told: list[str] = []
+
+        async def gives_up(name: str, value: Any) -> None:
+            raise asyncio.CancelledError
+
+        def note(name: str, value: Any) -> None:
+            told.append(value)
+
+        assistant = await agent("Be brief.", on_complete=[gives_up, note])
+        return [await assistant("hi"), *told]

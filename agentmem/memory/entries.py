@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from agentmem.contracts.calls import PAGE_BYTES
 from agentmem.errors import InvalidInput
+from agentmem.inputs import MESSAGE_BYTES
 from agentmem.messages import Message, Role, ToolCall
 from agentmem.values import JSONObject, JSONValue, dump_json, encoded_size
 
@@ -107,8 +108,10 @@ def parse_entry(role: str, content: str, number: int, given: dict[str, str]) -> 
         given: Call ids as the caller wrote them, to our own; calls are added to it.
 
     Raises:
-        InvalidInput: The role is none of these, the text is empty, or the JSON is not such.
+        InvalidInput: The role is none of these, the content is no text, empty or over 1 MiB, or
+            the JSON is not such.
     """
+    _refuse_unsendable(content, role)
     if role in ("user", "assistant"):
         if not content.strip():
             raise InvalidInput(f"a {role} message has no text; no model takes an empty message")
@@ -129,6 +132,18 @@ def parse_entry(role: str, content: str, number: int, given: dict[str, str]) -> 
         f"role {role!r} is unknown; use user, assistant, tool_call or tool_result "
         "(a system prompt belongs to the agent)"
     )
+
+
+def _refuse_unsendable(content: object, role: str) -> None:
+    if not isinstance(content, str):
+        raise InvalidInput(f"a {role} message takes text, got {type(content).__name__}")
+    size = encoded_size(content)
+    if size > MESSAGE_BYTES:
+        raise InvalidInput(
+            f"a {role} message of {size} bytes encoded; the limit is {MESSAGE_BYTES}"
+        )
+    if not content.isascii() and any("\ud800" <= char <= "\udfff" for char in content):
+        raise InvalidInput(f"a {role} message with half of a surrogate pair, which is no text")
 
 
 def _place(call: _Call, position: str, given: dict[str, str]) -> ToolCall:

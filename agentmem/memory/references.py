@@ -53,9 +53,10 @@ def sqlite(db_path: str) -> ProviderReference:
     """Refer to a SQLite file under the worker's data directory (`AGENTMEM_DATA`).
 
     Raises:
-        ConfigurationError: The path is empty, absolute or leads out of that directory. A dream's
-            input may come from anybody who can start workflows, so no path may.
+        ConfigurationError: The path is no text, empty, absolute or leads out of that directory. A
+            dream's input may come from anybody who can start workflows, so no path may.
     """
+    _refuse_other(db_path, "sqlite", "a path")
     if ":memory:" in db_path:
         raise ConfigurationError(f"sqlite({db_path!r}): for a store in memory write in_memory()")
     path = PurePath(db_path)
@@ -80,6 +81,7 @@ def postgresql(connection_string: str | None = None) -> ProviderReference:
     """
     if connection_string is None:
         return ProviderReference(identity="postgresql")
+    _refuse_other(connection_string, "postgresql", "nothing, or env:NAME")
     kind, _, name = connection_string.partition(":")
     if kind != "env" or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise ConfigurationError(
@@ -115,8 +117,14 @@ def provider(name: str) -> Callable[[Made], Made]:
 
 
 def _word(name: str, where: str) -> str:
+    _refuse_other(name, where, "a name")
     if not re.fullmatch(r"[A-Za-z0-9_.-]{1,64}", name):
         raise ConfigurationError(
             f"{where}({name!r}): a name is 1 to 64 letters, digits, '_', '-' or '.'"
         )
     return name
+
+
+def _refuse_other(value: object, where: str, what: str) -> None:
+    if not isinstance(value, str):
+        raise ConfigurationError(f"{where}() takes {what} as text, got {type(value).__name__}")

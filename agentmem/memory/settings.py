@@ -1,15 +1,26 @@
 """The settings of a working memory that make sense."""
 
+from pydantic import ValidationError
+
 from agentmem.contracts.agents import MemorySettings
 from agentmem.errors import ConfigurationError
 
 
-def checked_settings(settings: MemorySettings) -> MemorySettings:
+def checked_settings(**given: object) -> MemorySettings:
     """Return settings that make sense.
+
+    Args:
+        given: The fields of `MemorySettings`, as the caller wrote them.
 
     Raises:
         ConfigurationError: One does not; the message names it.
     """
+    try:
+        settings = MemorySettings.model_validate(given)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        name = str(first["loc"][0])
+        raise ConfigurationError(f"{name} is {given[name]!r:.100}: {first['msg']}") from error
     for name in ("window", "max_tokens"):
         value = getattr(settings, name)
         if value is not None and value < 1:

@@ -1,10 +1,13 @@
 """Working memory as code sees it: what is kept, in view, forgotten, carried over."""
 
 import json
+from typing import Any
 
 import pytest
 
 from agentmem.errors import ConfigurationError, InvalidInput
+from agentmem.inputs import MESSAGE_BYTES
+from agentmem.memory.conversations import Conversations
 from agentmem.memory.working import WorkingMemory, working_memory
 from agentmem.messages import Message, Role, ToolCall, from_ranges
 
@@ -180,12 +183,15 @@ async def test_tool_results_over_the_budget_are_shortened() -> None:
         ("compact_threshold", {"compact_threshold": 1.5}),
         ("compact_preserve", {"compact_preserve": -1}),
         ("compact_model", {"compact_model": "openai/small"}),
+        ("window", {"window": "x"}),
+        ("max_tokens", {"max_tokens": 1000.5}),
+        ("compact_preserve", {"compact_preserve": None}),
     ],
 )
-def test_nonsense_is_refused_at_construction(field: str, settings: dict[str, float]) -> None:
+def test_nonsense_is_refused_at_construction(field: str, settings: dict[str, Any]) -> None:
     """A-08: a setting that makes no sense is refused, with its name."""
     with pytest.raises(ConfigurationError, match=field):
-        WorkingMemory(**settings)  # pyright: ignore[reportArgumentType]
+        WorkingMemory(**settings)
 
 
 async def test_a_window_of_one_sends_the_newest_question() -> None:
@@ -241,12 +247,37 @@ async def test_forgetting_what_never_was_is_an_error() -> None:
         ("tool_call", '{"calls": [{"id": "k"}]}'),
         ("tool_result", '{"output": "x"}'),
         ("tool_result", '{"call_id": "k9", "output": "x"}'),
+        ("user", None),
+        ("user", {"text": "hi"}),
+        ("tool_call", None),
+        ("user", "half of a pair: \ud83d"),
+        ("user", "x" * (MESSAGE_BYTES + 1)),
+        ("assistant", "\x00" * (MESSAGE_BYTES // 6 + 1)),
     ],
 )
-async def test_what_no_model_takes_is_refused(role: str, content: str) -> None:
+async def test_what_no_model_takes_is_refused(role: str, content: Any) -> None:
     """Unknown roles, empty texts, broken JSON and orphan results are refused by name."""
+    memory = working_memory()
     with pytest.raises(InvalidInput):
-        await working_memory().memorize(role, content)
+        await memory.memorize(role, content)
+    assert memory.keys() == []
+
+
+async def test_a_message_of_the_limit_is_taken() -> None:
+    """1 MiB encoded is the most that a message may take."""
+    assert await working_memory().memorize("user", "x" * MESSAGE_BYTES) == "m0"
+
+
+def test_a_query_for_more_than_there_is_costs_nothing() -> None:
+    """Ids are read one at a time, and the first that is missing ends the query."""
+    memory = working_memory()
+    memory.begin_turn("hi")
+    held = Conversations()
+    held.add(memory)
+    with pytest.raises(InvalidInput, match="m1 of wm0"):
+        held.page("wm0", ["m0-99999999999999"])
+    with pytest.raises(InvalidInput, match="m0 of wm7"):
+        held.page("wm7", ["m0-99999999999999"])
 
 
 async def test_two_memories_are_independent() -> None:
@@ -268,7 +299,7 @@ async def test_a_prompt_carries_each_new_message_once() -> None:
     memory.store(Message(id=memory.reserve(), role=Role.ASSISTANT, content="hi", attempt=2))
     memory.begin_turn("again")
     second = memory.prompt(memory.system_prompt("be brief"))
-    assert from_ranges(second.view) == ["s0", "m0", "m1", "m2"]
+    assert list(from_ranges(second.view)) == ["s0", "m0", "m1", "m2"]
     assert [message.id for message in second.new] == ["m2"]
     assert second.retried == {"m1": 2}
 
@@ -280,7 +311,7 @@ async def test_new_messages_over_a_page_go_by_query() -> None:
         memory.begin_turn("x" * 200_000)
     prompt = memory.prompt(memory.system_prompt("s"))
     assert len(prompt.new) < 4
-    assert from_ranges(prompt.view) == ["s0", "m0", "m1", "m2"]
+    assert list(from_ranges(prompt.view)) == ["s0", "m0", "m1", "m2"]
 
 
 async def test_a_dropped_turn_leaves_the_conversation_as_it_was() -> None:

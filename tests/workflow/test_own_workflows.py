@@ -1,18 +1,39 @@
 """The same loop in workflows of a user's own."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
-from temporalio.client import Client, WorkflowFailureError
-from temporalio.exceptions import ApplicationError
+from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError
+from temporalio.exceptions import ApplicationError, CancelledError
 
-from agentmem.testing import Request, call, fail, reply
-from tests.own_workflows import Nonsense, Own, TwoMemories, WithFacts
-from tests.stack import last_user_text, stack
+from agentmem.testing import Request, call, fail, hang, reply
+from tests.own_workflows import (
+    AtOnce,
+    CancelledHook,
+    Impatient,
+    Nonsense,
+    Own,
+    TwoMemories,
+    WithFacts,
+    WrongAgent,
+)
+from tests.stack import eventually, last_user_text, stack, task_failures
 from tests.tools import delete_file, ping
 
-OWN = [Own, TwoMemories, WithFacts, Nonsense, ping, delete_file]
+OWN = [
+    AtOnce,
+    CancelledHook,
+    Impatient,
+    Nonsense,
+    Own,
+    TwoMemories,
+    WithFacts,
+    WrongAgent,
+    ping,
+    delete_file,
+]
 
 
 def echo(request: Request) -> Any:
@@ -91,21 +112,93 @@ async def test_long_term_memory_and_its_tools_register_once(
         ("window", "ConfigurationError", "window"),
         ("scope", "InvalidFact", "scope"),
         ("client", "ConfigurationError", "named"),
-        ("tool", "ConfigurationError", "no_such_tool"),
         ("blank", "InvalidInput", "instruction"),
+        ("context", "InvalidInput", "context"),
+        ("limits", "ConfigurationError", "keys"),
+        ("memorize", "InvalidInput", "NoneType"),
+        ("sqlite", "ConfigurationError", "sqlite"),
+        ("value", "ValidationError", "agent"),
     ],
 )
 async def test_a_library_error_fails_the_workflow(
     client: Client, tmp_path: Path, what: str, kind: str, words: str
 ) -> None:
     """Errors of ours fail a user's workflow with a message; it never hangs in failing tasks."""
-    async with stack(client, tmp_path, extra=OWN) as s:
+    async with stack(client, tmp_path, extra=OWN) as s, asyncio.timeout(20):
         with pytest.raises(WorkflowFailureError) as caught:
             await s.run("Nonsense", what)
         cause = caught.value.cause
         assert isinstance(cause, ApplicationError)
         assert cause.type == kind
         assert words in cause.message
+
+
+WRONG: list[dict[str, Any]] = [
+    {"tools": ["no_such_tool"]},
+    {"tools": None},
+    {"max_tool_calls": None},
+    {"max_tool_calls": -1},
+    {"max_concurrent_tools": 0},
+    {"max_tokens": "many"},
+    {"reasoning_effort": "huge"},
+    {"budget": 1.5},
+    {"name": "n" * 513},
+    {"system_prompt": None},
+    {"model": 5},
+    {"working_memory": {}},
+    {"long_term_memory": "x"},
+    {"on_complete": None},
+]
+
+
+async def test_a_wrong_argument_of_agent_fails_the_workflow(client: Client, tmp_path: Path) -> None:
+    """Each argument of `agent()` is checked, and the error names it."""
+    async with stack(client, tmp_path, extra=OWN) as s, asyncio.timeout(60):
+        for options in WRONG:
+            with pytest.raises(WorkflowFailureError) as caught:
+                await s.run("WrongAgent", options)
+            cause = caught.value.cause
+            assert isinstance(cause, ApplicationError)
+            assert cause.type == "ConfigurationError"
+            named = "no_such_tool" if options.get("tools") else next(iter(options))
+            assert named in cause.message
+
+
+async def test_a_cancelled_workflow_ends_as_cancelled(client: Client, tmp_path: Path) -> None:
+    """A cancellation that reaches a turn is no failure of it."""
+    async with stack(client, tmp_path, [hang()], extra=OWN) as s:
+        handle = await client.start_workflow(
+            "Own", args=[["hi"], {}], id=f"own-{s.task_queue}", task_queue=s.task_queue
+        )
+        await eventually(lambda: bool(s.model.requests))
+        await handle.cancel()
+        with pytest.raises(WorkflowFailureError) as caught:
+            await handle.result()
+        assert isinstance(caught.value.cause, CancelledError)
+        assert (await handle.describe()).status is WorkflowExecutionStatus.CANCELED
+        assert await task_failures(handle) == []
+
+
+async def test_waiting_for_an_answer_can_time_out(client: Client, tmp_path: Path) -> None:
+    """`asyncio.wait_for` raises its own TimeoutError, and the turn is as if it was not asked."""
+    async with stack(client, tmp_path, [hang(), reply("re: two")], extra=OWN) as s:
+        assert await s.run("Impatient") == ["timeout", "re: two", "two", "re: two"]
+
+
+async def test_turns_asked_at_once_do_not_mix(client: Client, tmp_path: Path) -> None:
+    """Turns of one conversation wait for each other, whoever asks; all requests are counted."""
+    async with stack(client, tmp_path, echo, extra=OWN) as s:
+        result = await s.run("AtOnce", ["a", "b", "c", "d"])
+        assert result["answers"] == ["re: a", "re: b", "re: c", "re: d"]
+        assert result["texts"] == ["a", "re: a", "b", "re: b", "c", "re: c", "d", "re: d"]
+        assert result["requests"] == 4
+        s.model.assert_strict()
+
+
+async def test_a_hook_that_is_cancelled_is_a_warning(client: Client, tmp_path: Path) -> None:
+    """A hook that ends in a cancellation of its own does not cancel the agent."""
+    async with stack(client, tmp_path, echo, extra=OWN) as s:
+        assert await s.run("CancelledHook") == ["re: hi", "re: hi"]
 
 
 async def test_a_model_that_fails_fails_the_workflow(client: Client, tmp_path: Path) -> None:

@@ -1,0 +1,64 @@
+"""What `agent()` takes, checked before any of it reaches a workflow's history."""
+
+from typing import Any
+
+from pydantic import ValidationError
+
+from agentmem.contracts import Definition
+from agentmem.errors import ConfigurationError
+from agentmem.facts import KEY_BYTES
+from agentmem.inputs import MESSAGE_BYTES
+from agentmem.values import encoded_size
+
+EFFORTS = ("low", "medium", "high")
+
+_LEAST = {"max_tool_calls": 0, "max_concurrent_tools": 1, "max_tokens": 1, "budget": 0}
+_LONGEST = {"name": KEY_BYTES, "model": KEY_BYTES, "system_prompt": MESSAGE_BYTES}
+
+
+def checked_definition(**given: Any) -> Definition:
+    """Return an agent of these fields.
+
+    Raises:
+        ConfigurationError: One is of a wrong type, too long or out of range; the message names it.
+    """
+    try:
+        asked = Definition.model_validate(given, strict=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        name = str(first["loc"][0])
+        raise ConfigurationError(f"{name} is {given[name]!r:.100}: {first['msg']}") from error
+    for name, least in _LEAST.items():
+        if given[name] is not None and given[name] < least:
+            raise ConfigurationError(f"{name} is {given[name]}; use {least} or more")
+    for name, most in _LONGEST.items():
+        size = encoded_size(given[name])
+        if size > most:
+            raise ConfigurationError(f"{name} takes {size} bytes encoded, the limit is {most}")
+    if asked.reasoning_effort not in ("", *EFFORTS):
+        raise ConfigurationError(
+            f"reasoning_effort is {asked.reasoning_effort!r:.100}; use low, medium, high"
+        )
+    return asked
+
+
+def checked_lists(**given: object) -> None:
+    """Refuse what is no list or tuple.
+
+    Raises:
+        ConfigurationError: One is not; the message names it.
+    """
+    for name, value in given.items():
+        if not isinstance(value, list | tuple):
+            raise ConfigurationError(f"{name} is {value!r:.100}; use a list")
+
+
+def checked_kind(kind: type, **given: object) -> None:
+    """Refuse what is neither None nor of this class.
+
+    Raises:
+        ConfigurationError: One is not; the message names it.
+    """
+    for name, value in given.items():
+        if value is not None and not isinstance(value, kind):
+            raise ConfigurationError(f"{name} is {value!r:.100}; use a {kind.__name__}")

@@ -1,0 +1,93 @@
+"""What a turn and its batch say of failures, and what they leave behind."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from agentmem.approvals import Approval, Approvals
+from agentmem.batch import Batch
+from agentmem.contracts import Definition, DreamLimits, DreamSettings, ToolSpec
+from agentmem.errors import ConfigurationError
+from agentmem.failures import TEXT_BYTES, describe
+from agentmem.memory.references import in_memory, named, postgresql, sqlite
+from agentmem.memory.working import WorkingMemory
+from agentmem.messages import Message, Role, ToolCall
+from agentmem.values import encoded_size
+
+
+class Asleep(Approvals):
+    """People who never answer."""
+
+    async def ask(self, call: ToolCall, memory: str) -> Approval:
+        """Wait for ever."""
+        return await asyncio.get_running_loop().create_future()
+
+
+async def nothing() -> None:
+    """Do nothing on a pause."""
+
+
+def waiting_batch() -> tuple[WorkingMemory, Batch]:
+    """Return a batch whose one call waits for a person."""
+    memory = WorkingMemory()
+    memory.begin_turn("delete it")
+    calls = [ToolCall(id="t1.s1.c0", name="delete")]
+    memory.store(Message(id=memory.reserve(), role=Role.ASSISTANT, calls=calls, turn=1))
+    definition = Definition(name="a", model="m", tools=[ToolSpec(name="delete", approval=True)])
+    return memory, Batch(definition, memory, calls, approvals=Asleep(), on_pause=nothing)
+
+
+async def test_a_call_that_never_began_is_not_said_to_have_taken_effect() -> None:
+    """A turn cancelled while a person is asked did not run the tool, and says so."""
+    memory, batch = waiting_batch()
+    task = asyncio.create_task(batch.run(1, 10))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    result = memory.messages()[-1]
+    assert result.role is Role.TOOL_RESULT
+    assert result.text == "Not run: the turn was cancelled before it began."
+
+
+async def test_an_evicted_batch_touches_nothing() -> None:
+    """A coroutine that is collected adds no result: its workflow is gone, or another runs."""
+    memory, batch = waiting_batch()
+    before = memory.messages()
+    others = asyncio.all_tasks()
+    run = batch.run(1, 10)
+    run.send(None)
+    run.close()
+    assert memory.messages() == before
+    for task in asyncio.all_tasks() - others:
+        task.cancel()
+
+
+def test_an_error_is_described_in_4_kib() -> None:
+    """Its text stands in a failure more than once, and over 2 MB a workflow hangs."""
+    text = describe(ValueError("\x00" * 1_000_000))
+    assert text.startswith("ValueError: ")
+    assert encoded_size(text) <= TEXT_BYTES
+    assert "6000012 bytes in full" in text
+
+
+def test_limits_of_a_dream_are_refused_as_configuration() -> None:
+    """What code writes is refused by our own error; what is decoded keeps the whole path."""
+    with pytest.raises(ConfigurationError, match="keys"):
+        DreamLimits(keys=0)
+    assert DreamLimits(keys=7).keys == 7
+    with pytest.raises(ValueError, match=r"limits\.keys"):
+        DreamSettings.model_validate({"limits": {"keys": 0}})
+
+
+@pytest.mark.parametrize("make", [sqlite, named, in_memory, postgresql])
+@pytest.mark.parametrize("value", [None, 5, b"x"])
+def test_references_take_text(make: Any, value: Any) -> None:
+    """A reference to a store takes text and nothing else."""
+    if make is postgresql and value is None:
+        assert postgresql(value).identity == "postgresql"
+        return
+    with pytest.raises(ConfigurationError, match=make.__name__):
+        make(value)

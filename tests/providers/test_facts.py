@@ -111,7 +111,7 @@ async def test_facts_carry_what_was_said_of_them(store: SqlProvider) -> None:
         assert getattr(fact, name) == getattr(write, name)
     assert (fact.valid_from, fact.valid_to, fact.pinned) == ("2026-03", "2027", False)
     assert fact.recorded_at is not None
-    assert abs(fact.recorded_at - NOW) < timedelta(minutes=5)
+    assert abs(fact.recorded_at - datetime.now(UTC)) < timedelta(minutes=5)
 
 
 async def test_evidence_stays_with_its_version(store: SqlProvider) -> None:

@@ -24,7 +24,7 @@ test: $(STAMP) ## Run the tests on a real Temporal server, PostgreSQL and model 
 	@$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow"
 
 test-slow: $(STAMP) ## Run the long tests
-	@$(BIN)/python -m pytest -q -m slow --timeout 600
+	@$(BIN)/python -m pytest -q -n 2 --dist worksteal -m slow --timeout 600
 
 lint: $(STAMP) ## Check style, types, import rules and spelling
 	@$(BIN)/ruff check .

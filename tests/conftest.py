@@ -8,11 +8,16 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from temporalio.client import Client
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.testing import WorkflowEnvironment
 
 from agentmem.contracts import SEARCH_ATTRIBUTES
+
+# A busy machine may take its time: no example has a deadline.
+settings.register_profile("tests", deadline=None, max_examples=60)
+settings.load_profile("tests")
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -85,6 +85,7 @@ async def test_a_worker_killed_in_a_model_call_is_replaced(
             assert await session.result() == {"turns": 3}
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 async def test_a_worker_killed_between_turns_is_replaced(
     env: WorkflowEnvironment, client: Client, tmp_path: Path

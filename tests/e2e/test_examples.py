@@ -67,6 +67,7 @@ async def test_the_research_assistant_runs_alone_on_ollama(tmp_path: Path) -> No
     assert (tmp_path / "research.db").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 async def test_the_client_example_talks_to_a_worker(
     env: WorkflowEnvironment, tmp_path: Path

@@ -97,6 +97,7 @@ async def test_dev_says_first_that_the_offline_model_answers(tmp_path: Path) -> 
         assert await worker.ended() == 0
 
 
+@pytest.mark.slow
 async def test_the_users_own_code_is_registered_and_listed(
     env: WorkflowEnvironment, client: Client, tmp_path: Path, task_queue: str
 ) -> None:
@@ -116,6 +117,7 @@ async def test_the_users_own_code_is_registered_and_listed(
         assert await client.execute_workflow("Counting", id=task_queue, task_queue=task_queue) == 42
 
 
+@pytest.mark.slow
 async def test_a_second_interrupt_stops_at_once(
     env: WorkflowEnvironment, client: Client, tmp_path: Path, task_queue: str
 ) -> None:
@@ -262,6 +264,7 @@ if __name__ == "__main__":
 '''
 
 
+@pytest.mark.slow
 async def test_local_runs_a_script_alone(tmp_path: Path) -> None:
     """A script with a workflow and a tool of its own needs no server, and waits for its dream."""
     script = tmp_path / "mine.py"

@@ -154,6 +154,7 @@ async def test_in_memory_every_task_sees_the_same(store: SqlProvider) -> None:
     assert await asyncio.gather(*(store.recall("a", "s", "k") for _ in range(10))) == [1] * 10
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120)
 async def test_two_processes_on_one_file(tmp_path: Path) -> None:
     """G-01, M-26: two processes of 25 tasks write 500 facts each; nothing is locked or lost."""

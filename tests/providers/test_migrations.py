@@ -92,6 +92,7 @@ async def test_a_newer_schema_is_refused(store: SqlProvider) -> None:
         await store.open()
 
 
+@pytest.mark.slow
 @pytest.mark.postgresql
 async def test_eight_processes_open_an_empty_postgresql(postgres_server: PostgresServer) -> None:
     """G-13, M-27: workers that start at once on an empty database make one schema."""
@@ -104,6 +105,7 @@ async def test_eight_processes_open_an_empty_postgresql(postgres_server: Postgre
     await postgres_server.drop(name)
 
 
+@pytest.mark.slow
 async def test_processes_open_an_empty_file(tmp_path: Path) -> None:
     """G-13: the same for a SQLite file that is not there yet."""
     path = tmp_path / "new" / "memory.db"

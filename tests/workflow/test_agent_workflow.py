@@ -160,7 +160,7 @@ async def test_a_full_session_refuses_more_and_still_takes_approvals(
         ]
         others = [asyncio.create_task(handle.execute_update("send", f"m{i}")) for i in range(13)]
         await status_where(handle, lambda status: status["open"] == 4)
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(10):  # as the eleventh update it was refused after 14 s
             assert await handle.execute_update("approve", {"call": "t1.s1.c1", "ok": True})
         assert await first == "done"
         outcomes = await asyncio.gather(*others, return_exceptions=True)

@@ -26,6 +26,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.slow
 async def test_a_server_ends_with_its_owner_and_its_workflows_stay(tmp_path: Path) -> None:
     """SIGKILL of the owner ends the server; the next one has the workflow that was running."""
     owner = await asyncio.create_subprocess_exec(
@@ -41,6 +42,7 @@ async def test_a_server_ends_with_its_owner_and_its_workflows_stay(tmp_path: Pat
         assert found.status.name == "RUNNING"
 
 
+@pytest.mark.slow
 async def test_one_database_takes_one_server(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

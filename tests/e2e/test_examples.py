@@ -38,6 +38,7 @@ def tool_names(request: Request) -> list[str]:
     return [str(offered["function"]["name"]) for offered in request.body.get("tools", [])]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 async def test_the_research_assistant_runs_alone_on_ollama(tmp_path: Path) -> None:
     """The example of the first page: native tools on Ollama's wire, an answer, a dream."""

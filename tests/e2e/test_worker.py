@@ -86,6 +86,7 @@ async def test_dev_runs_everything_and_stops_cleanly(tmp_path: Path) -> None:
         model.assert_strict()
 
 
+@pytest.mark.slow
 async def test_dev_says_first_that_the_offline_model_answers(tmp_path: Path) -> None:
     """Without AGENTMEM_MODEL, `--dev` takes the offline model and its first line says so."""
     port, ui_port = free_ports()
@@ -217,6 +218,7 @@ async def test_a_taken_port_is_one_line(tmp_path: Path) -> None:
     assert line == f"worker: port {port} is taken: choose another with --port"
 
 
+@pytest.mark.slow
 async def test_foreign_workflows_are_refused(env: WorkflowEnvironment, tmp_path: Path) -> None:
     """Another project's package `workflows` in front of ours stops the worker with its place."""
     (tmp_path / "workflows").mkdir()

@@ -46,7 +46,7 @@ async def tool_turn(memory: WorkingMemory, *outputs: str) -> None:
     await memory.memorize("assistant", "done")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     before=actions,
     after=actions,

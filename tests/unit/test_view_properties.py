@@ -41,7 +41,7 @@ async def _calls(memory: WorkingMemory, number: int, *, answered: bool) -> None:
         await memory.memorize("tool_result", json.dumps(result))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(script=actions, window=bounds, max_tokens=bounds)
 async def test_views_are_whole_groups_in_order_within_bounds(
     script: list[Action], window: int | None, max_tokens: int | None

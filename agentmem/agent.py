@@ -144,7 +144,7 @@ async def agent(
     given = [entry if isinstance(entry, str) else tool_spec(entry) for entry in tools]
     specs = [entry for entry in given if isinstance(entry, ToolSpec) and entry.store]
     names = [e if isinstance(e, str) else e.name for e in given if e not in specs]
-    resolved = await _resolve(asked.model, list(dict.fromkeys(names)))
+    resolved = await resolve(Resolve(model=asked.model, tools=list(dict.fromkeys(names))))
     definition = asked.replace(model=resolved.model, tools=resolved.tools + specs)
     if long_term_memory is not None:
         definition = equip(definition, long_term_memory)
@@ -164,11 +164,14 @@ def equip(definition: Definition, memory: LongTermMemory) -> Definition:
     return definition.replace(tools=definition.tools + added, system_prompt=prompt)
 
 
-async def _resolve(model: str, tools: list[str]) -> Definition:
+async def resolve(request: Resolve) -> Definition:
+    """Ask the worker what an agent is.
+
+    Raises:
+        ConfigurationError: The worker knows no such agent, tool or provider; lists what exists.
+    """
     try:
-        return await workflow.execute_activity(
-            contracts.resolve, Resolve(model=model, tools=tools), **MEMORY
-        )
+        return await workflow.execute_activity(contracts.resolve, request, **MEMORY)
     except ActivityError as error:
         raise_cancellation(error)
         raise ConfigurationError(describe(error)) from error

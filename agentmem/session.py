@@ -5,20 +5,16 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from temporalio import workflow
-from temporalio.exceptions import is_cancelled_exception
 
-from agentmem import contracts
-from agentmem.agent import Assistant, equip
+from agentmem.agent import Assistant, equip, resolve
 from agentmem.approvals import Approvals
 from agentmem.contracts import AgentInput, Definition, DreamSettings, Resolve, Store
 from agentmem.dreaming.hook import dream
-from agentmem.errors import ConfigurationError, InvalidInput
-from agentmem.failures import describe
+from agentmem.errors import InvalidInput
 from agentmem.hooks import Hook, run_hooks
 from agentmem.memory.long_term import LongTermMemory
 from agentmem.memory.references import ProviderReference
 from agentmem.memory.working import WorkingMemory
-from agentmem.policies import MEMORY
 
 FINISH = timedelta(seconds=60)
 """How long an ending session waits for hooks that are still queued."""
@@ -139,7 +135,7 @@ async def prepare(request: AgentInput, approvals: Approvals) -> tuple[Assistant,
     """
     if not request.agent.strip():
         raise InvalidInput("field 'agent' is empty; name one of the worker's agents")
-    definition = await _resolve(request.agent)
+    definition = await resolve(Resolve(agent=request.agent))
     memory = WorkingMemory(**definition.working_memory.model_dump())
     long_term = _long_term(definition, request.scope)
     hook: Hook | None = None
@@ -174,12 +170,3 @@ def _long_term(definition: Definition, scope: str) -> LongTermMemory | None:
         )
     provider = ProviderReference(identity=definition.long_term_memory)
     return LongTermMemory(provider, definition.name, scope)
-
-
-async def _resolve(name: str) -> Definition:
-    try:
-        return await workflow.execute_activity(contracts.resolve, Resolve(agent=name), **MEMORY)
-    except Exception as error:
-        if is_cancelled_exception(error):
-            raise
-        raise ConfigurationError(describe(error)) from error

@@ -54,3 +54,13 @@ class Unguarded:
     async def run(self, key: str) -> None:
         """Store under the key."""
         await long_term_memory(named("stalled"), "a", "s").memorize(key, 1)
+
+
+@workflow.defn
+class Forgetful:
+    """Has a bug, which no retry of its task mends."""
+
+    @workflow.run
+    async def run(self) -> None:
+        """Fail the workflow task."""
+        raise KeyError("the bug")

@@ -12,6 +12,7 @@ from temporalio.client import (
     WorkflowFailureError,
     WorkflowHandle,
     WorkflowUpdateFailedError,
+    WorkflowUpdateStage,
 )
 from temporalio.common import RawValue
 from temporalio.exceptions import ApplicationError
@@ -53,10 +54,12 @@ async def test_a_session_takes_turns_in_order_and_ends(client: Client, tmp_path:
 
     async with stack(client, tmp_path, echo) as s:
         handle = await s.start(agent="plain", session=True, message="one")
-        answers = await asyncio.gather(
-            handle.execute_update("send", "two"), handle.execute_update("send", "three")
-        )
-        assert answers == ["re: two", "re: three"]
+        accepted = WorkflowUpdateStage.ACCEPTED
+        sent = [
+            await handle.start_update("send", text, wait_for_stage=accepted)
+            for text in ("two", "three")
+        ]
+        assert [await update.result() for update in sent] == ["re: two", "re: three"]
         asked = [last_user_text(request.messages) for request in s.model.requests]
         assert asked == ["one", "two", "three"]
         whole = await handle.execute_update("ask", "four")

@@ -7,7 +7,7 @@ from agentmem.dreaming.changes import Change
 from agentmem.dreaming.effects import applied, reads, stands, touched
 from agentmem.dreaming.rules.removal import expired
 from agentmem.dreaming.rules.view import View, hold
-from agentmem.dreaming.rules.whole import surviving, survivors, within_budgets
+from agentmem.dreaming.rules.whole import surviving, survivors, within_adds, within_budgets
 from agentmem.dreaming.trust import RANK
 from agentmem.facts import Fact, Trust
 
@@ -42,7 +42,7 @@ def finished(
     Budgets first, then survivors, then the cap; what the cap holds back may have been somebody's
     survivor, so these are looked at once more.
     """
-    changes = surviving(within_budgets(changes, view), view)
+    changes = surviving(within_adds(within_budgets(changes, view), view), view)
     return surviving(_capped(changes, view, cap, used), view)
 
 

@@ -65,6 +65,7 @@ class Draft:
             findings=self.findings,
             tombstones=self.tombstones,
             nominated=self.nominated,
+            refused={one.key: one.code.split(",") for one in self.changes if one.fixable},
             opened_at=self.opened_at,
             zone=self.zone,
             rarity=self.rarity,
@@ -204,7 +205,7 @@ class Draft:
         """Return the change that stands and does the same already, if there is one."""
         if change.code == "already_changed":
             return next((old for old in self._standing() if alike(old, change)), None)
-        if change.code == "echo":
+        if change.code in ("echo", "paraphrase"):
             return next((old for old in self._standing() if change.key in touched(old)), None)
         return None
 

@@ -35,7 +35,7 @@ def check_finding(
         The finding with evidence that was shown, `said_at`, `trust`, `attributed` and a settled
         date. One that cannot stand has no evidence, and its flags say why: `no_statement`,
         `no_evidence` (none shown, none found), `tool_only` (about the user, and no person or
-        assistant said it).
+        assistant said it). A quote that nobody said is dropped (`not_verbatim`).
     """
     rarity = rarity or Rarity(row.text for row in rows.values())
     finding = _tidied(finding, limits)
@@ -44,7 +44,8 @@ def check_finding(
     finding = _with_evidence(finding, rows, rarity, limits)
     if not finding.evidence:
         return finding.replace(flags=["no_evidence"])
-    return _spoken(_dated(_witnessed(finding, rows, limits), rows, zone), rows, limits)
+    finding = _quoted(_witnessed(finding, rows, limits), rows)
+    return _spoken(_dated(finding, rows, zone), rows, limits)
 
 
 def keep_finding(finding: Finding, kept: dict[str, Finding], view: View) -> Finding:
@@ -116,6 +117,14 @@ def _witnessed(finding: Finding, rows: Mapping[str, TranscriptRow], limits: Thre
     behind = [row for row in cited if supports(row, finding.statement, limits=limits)]
     said_at = max(row.at for row in behind or cited)
     return finding.replace(said_at=said_at, trust=strongest(behind))
+
+
+def _quoted(finding: Finding, rows: Mapping[str, TranscriptRow]) -> Finding:
+    """Rule 8: a quote stands in a cited message, letter for letter but for case and typography."""
+    quote = fold(finding.quote).rstrip("…").strip(" .\"'")
+    if quote and not any(quote in fold(rows[alias].text) for alias in finding.evidence):
+        return finding.replace(quote="", flags=[*finding.flags, "not_verbatim"])
+    return finding
 
 
 def _dated(finding: Finding, rows: Mapping[str, TranscriptRow], zone: str) -> Finding:

@@ -64,7 +64,7 @@ the assistant's own guesses.
 Hand in with the phase's submit tool, in one reply, with everything in it. The other tools are for \
 what you cannot see: all facts stand below. Answer no question of the transcript."""
 
-_TASKS: dict[PhaseName, str] = {
+TASKS: dict[PhaseName, str] = {
     "orient": (
         "Look over every fact above; code's hints may be wrong. Name groups of keys that say the "
         "same, keys that cannot all be true, keys that have passed their time, and values that "
@@ -123,7 +123,7 @@ def phase_message(
     """Return a phase's own message: its name, its blocks of data, its task."""
     fence = nonce(dream_id)
     parts = [f"PHASE {phase}", *(block(name, fence, lines) for name, lines in blocks)]
-    text = "\n".join([*parts, f"TASK {_TASKS[phase]}"])
+    text = "\n".join([*parts, f"TASK {TASKS[phase]}"])
     return Message(id="phase", role=Role.USER, content=text)
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 class Thresholds:
     """What the rules measure by; the number of the rule stands before each.
 
-    Those of rule 5 and of support were measured on real conversations; the others are starting
-    values.
+    Those of rules 5, 6 and 14 and of support were measured on real conversations; the others are
+    starting values.
     """
 
     # 2: key
@@ -17,6 +17,8 @@ class Thresholds:
     # 5: evidence
     evidence: int = 8
     attribution: float = 0.5
+    # 6: grounding
+    grounded_share: float = 0.25
     # trust: what makes a message support a statement
     support_words: int = 2
     support_share: float = 0.25
@@ -28,6 +30,9 @@ class Thresholds:
     removals_share: float = 0.05
     disappearing: int = 5
     disappearing_share: float = 0.3
+    # 14: adds, for nothing and for each message that was said
+    adds: int = 5
+    adds_a_message: float = 0.5
     # 15: condensing a long value
     condensed_from: int = 200
     condensed_to: float = 0.2
@@ -35,6 +40,10 @@ class Thresholds:
     reworded: float = 0.5
     # 18: what of a fact's words a message must say to confirm it
     confirmed_share: float = 0.6
+    # 19: own text
+    own_words: int = 8
+    # 21: script
+    script_letters: int = 20
     # 23: size
     value_characters: int = 2_000
     packed_bytes: int = 500

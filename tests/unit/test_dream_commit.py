@@ -299,10 +299,11 @@ async def test_a_report_stays_under_4_kilobytes(scene: Scene) -> None:
     """However much a dream did, its report is short, and its counts are whole."""
     for number in range(60):
         await scene.said(f"Visited the castle Number{number} with Ines.")
+        await scene.said("How nice.", role="assistant")
     told = [
         {
             "statement": f"Visited the castle Number{number} with Ines",
-            "evidence": [f"a{number + 1}"],
+            "evidence": [f"a{2 * number + 1}"],
         }
         for number in range(40)
     ]

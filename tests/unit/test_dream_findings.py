@@ -177,8 +177,12 @@ def test_what_only_code_may_say_is_taken_from_no_model() -> None:
     )
     found = check_finding(sent, rows(row("Bergen lives", "tool_result")), zone="UTC")
     assert (found.id, found.statement, found.importance) == ("", "Lives in Bergen", 5)
-    assert (found.trust, found.attributed, found.flags) == (Trust.TOOL, False, ["tool_only"])
-    assert (len(found.keys), len(found.quote)) == (1, 200)
+    assert (found.trust, found.attributed, found.flags) == (
+        Trust.TOOL,
+        False,
+        ["not_verbatim", "tool_only"],
+    )
+    assert (len(found.keys), found.quote) == (1, "")
 
 
 def test_evidence_outlives_the_transcript_by_its_quote() -> None:

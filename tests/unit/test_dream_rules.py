@@ -193,7 +193,7 @@ def test_a_value_that_no_store_holds_is_refused(value: Any) -> None:
 
 def test_a_second_change_of_a_key_is_refused_and_the_same_one_is_nothing() -> None:
     """The first stands; said twice it is one change."""
-    on = draft([fact("city", "Oslo")], [MOVED, "Bergen or Voss"])
+    on = draft([fact("city", "Oslo")], [MOVED, "The city is Voss"])
     first = propose(on, "update", "city", "Bergen", evidence=["a1"])
     assert propose(on, "add", "City", "Bergen", evidence=["a1"]) == first
     second = propose(on, "update", "city", "Voss", evidence=["a2"])
@@ -204,7 +204,7 @@ def test_a_second_change_of_a_key_is_refused_and_the_same_one_is_nothing() -> No
 
 def test_inside_a_repeat_the_later_change_wins() -> None:
     """What a phase sends again takes the place of what it sent, if it can stand."""
-    on = draft([fact("city", "Oslo")], [MOVED, "Bergen or Voss"])
+    on = draft([fact("city", "Oslo")], [MOVED, "The city is Voss"])
     propose(on, "update", "city", "Bergen", evidence=["a1"])
     assert propose(on, "update", "city", "Zanzibar", again=True).code == "no_evidence"
     assert [one.value for one in on.recall(["city"])] == ["Bergen"]
@@ -216,7 +216,7 @@ def test_inside_a_repeat_the_later_change_wins() -> None:
 
 def test_a_repeat_of_another_phase_replaces_nothing() -> None:
     """Prune does not take the place of what consolidate decided."""
-    on = draft([fact("city", "Oslo")], [MOVED, "Bergen or Voss"])
+    on = draft([fact("city", "Oslo")], [MOVED, "The city is Voss"])
     propose(on, "update", "city", "Bergen", evidence=["a1"])
     later = Change(op="update", key="city", value="Voss", evidence=["a2"])
     assert on.propose(later, "prune", again=True).code == "already_changed"
@@ -551,7 +551,7 @@ def test_a_value_that_says_one_thing_for_ever_is_refused() -> None:
 )
 def test_only_equal_or_higher_trust_replaces(stored: Trust, role: str, status: str) -> None:
     """A tool's or the assistant's word does not overrule a user's (M-48, M-51)."""
-    on = draft([fact("city", "Oslo", trust=stored)], [row("The user lives in Bergen", role)])
+    on = draft([fact("city", "Oslo", trust=stored)], [row("The city is Bergen", role)])
     done = propose(on, "update", "city", "Bergen", evidence=["a1"], reason="correction")
     assert done.status == status
     assert [one.value for one in on.recall(["city"])] == [

@@ -19,6 +19,13 @@ wrong | incorrect | untrue | not true | isn't true | wasn't true | not right | i
 not correct | a mistake | my mistake | misspoke | joking | kidding | made it up | made that up
 falsch | stimmt nicht | faux | falso | sbagliato | errado | неправда | неверно | ошибся | ошиблась
 """
+_INSTEAD = """
+actually | instead | rather | correction | no longer | anymore | from now on
+changed | switched | moved | these days | nowadays | i meant | sondern | statt | stattdessen
+nicht mehr | doch | eigentlich | en fait | plutôt | ne plus | au lieu | en realidad | en vez | ya no
+invece | non più | na verdade | em vez | теперь | больше не | на самом деле | вместо
+"""
+_INSTEAD_UNSPACED = "其实 | 而是 | 不再 | 改成 | 现在 | 実は | 今は | もう | 아니라 | 이제"
 _UNSPACED = """
 忘记 | 忘掉 | 忘了 | 删除 | 删掉 | 不对 | 错了 | 忘れて | 削除 | 消して | 間違い
 잊어 | 지워 | 삭제 | 틀렸
@@ -36,6 +43,11 @@ def takes_back(text: str) -> bool:
     return bool(_TAKES_BACK.search(fold(text)))
 
 
+def corrects(text: str) -> bool:
+    """Whether a text puts something in the place of what was so before."""
+    return bool(_CORRECTS.search(fold(text)))
+
+
 def _any(words: str) -> str:
     parts = (part.strip() for part in re.split(r"[|\n]", words))
     return "|".join(re.escape(part) for part in parts if part)
@@ -46,3 +58,4 @@ _TAKES_BACK = re.compile(
     + rf"(?<!n')\b(?:{_any(_ASKED)})\b(?! nicht| pas)"
     + rf"|\b(?:{_any(_WRONG)})\b|(?<!别)(?<!不要)(?<!勿)(?:{_any(_UNSPACED)})"
 )
+_CORRECTS = re.compile(rf"\b(?:{_any(_INSTEAD)})\b|(?:{_any(_INSTEAD_UNSPACED)})")

@@ -9,7 +9,15 @@ from collections.abc import Callable
 
 from agentmem.dreaming.changes import Change
 from agentmem.dreaming.effects import stands
-from agentmem.dreaming.rules import confirming, evidence, proposal, removal, when
+from agentmem.dreaming.rules import (
+    confirming,
+    evidence,
+    grounding,
+    proposal,
+    removal,
+    when,
+    wording,
+)
 from agentmem.dreaming.rules.view import View, flag, hold, reject
 from agentmem.dreaming.thresholds import THRESHOLDS, Thresholds
 from agentmem.facts import Tombstone
@@ -35,19 +43,26 @@ RULES: tuple[Rule, ...] = (
     proposal.storable,  # 2, and what no store holds
     proposal.known,  # 3
     proposal.echo,  # 18
+    wording.paraphrase,  # 16
     proposal.once,  # 4
     proposal.pinned,
     proposal.sized,  # 23
     proposal.secret,  # 22
+    wording.own_text,  # 19
     removal.whole,  # 15
     evidence.witnessed,  # 5
+    wording.scripted,  # 21
     confirming.confirming,  # 18
     evidence.resting,  # trust of what rests on facts
     when.dated,  # 9
+    grounding.grounded,  # 6
     evidence.unburied,  # 12
     removal.contained,  # 11, 15
     removal.removable,  # 10, 11
     evidence.trusted,
+    grounding.detailed,  # 7
+    grounding.replacing,  # 17
+    grounding.kinds,  # 24
 )
 """The rules in their order: cheap and structural first, those that compare texts last."""
 

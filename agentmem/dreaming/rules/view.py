@@ -1,6 +1,6 @@
 """What a rule sees, and the words in which it decides."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 
@@ -24,6 +24,7 @@ class View:
         findings: The findings by id.
         tombstones: What was forgotten or undone.
         nominated: Keys that code itself found fit to go, with the reason.
+        refused: By key, the rules that refused a change of it in this phase.
         opened_at: When the dream began.
         zone: The zone whose days count where a message has none of its own.
         rarity: How rare words are in the dream's messages.
@@ -37,6 +38,7 @@ class View:
     findings: Mapping[str, Finding] = field(default_factory=dict[str, Finding])
     tombstones: Sequence[Tombstone] = ()
     nominated: Mapping[str, str] = field(default_factory=dict[str, str])
+    refused: Mapping[str, Collection[str]] = field(default_factory=dict[str, Collection[str]])
     opened_at: datetime
     zone: str = "UTC"
     rarity: Rarity = field(default_factory=lambda: Rarity(()))

@@ -1,4 +1,4 @@
-"""Rules 11 and 13 on the whole set: survivors that stay, and budgets for what disappears."""
+"""Rules 11, 13 and 14 on the whole set: survivors that stay, budgets for what goes and comes."""
 
 from collections.abc import Sequence
 
@@ -34,6 +34,18 @@ def within_budgets(changes: Sequence[Change], view: View) -> list[Change]:
         hold(change, "over_budget", held[change.id]) if change.id in held else change
         for change in changes
     ]
+
+
+def within_adds(changes: Sequence[Change], view: View) -> list[Change]:
+    """Rule 14: at most five new facts, and one for every two messages; the least important wait."""
+    limits = view.limits
+    said = sum(row.role in ("user", "assistant") for row in view.rows.values())
+    most = int(limits.adds + limits.adds_a_message * said)
+    adds = [change for change in changes if stands(change) and change.op == "add"]
+    ranked = sorted(adds, key=lambda change: -change.importance)  # of equals the first stay
+    over = {change.id for change in ranked[most:]}
+    why = f"{len(adds)} new facts from {said} messages, at most {most}"
+    return [hold(one, "over_budget", why) if one.id in over else one for one in changes]
 
 
 def surviving(changes: Sequence[Change], view: View) -> list[Change]:

@@ -8,6 +8,7 @@ from temporalio import activity
 from agentmem.contracts import Definition, Resolve
 from agentmem.errors import ConfigurationError
 from agentmem.memory.providers.registry import Providers
+from agentmem.models.structured import check_schema
 from agentmem.tools.box import ToolBox
 
 
@@ -46,7 +47,7 @@ class AgentActivities:
 
         Raises:
             ConfigurationError: The worker has no such agent, tool or provider; the message lists
-                those it has. No retry mends that.
+                those it has. Or the response format is no JSON schema. No retry mends that.
         """
         found = self._named(request) if request.agent else self._in_code(request)
         provider = found.long_term_memory
@@ -64,6 +65,8 @@ class AgentActivities:
         return self._agents[request.agent]
 
     def _in_code(self, request: Resolve) -> Definition:
+        if request.response_format is not None:
+            check_schema(request.response_format)
         return Definition(
             name="agent",
             model=request.model,

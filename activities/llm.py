@@ -19,11 +19,14 @@ from agentmem.models.failures import model_call_error
 from agentmem.models.plain import plain
 from agentmem.models.rendering import render_request
 from agentmem.models.replies import read_choice, read_reply
+from agentmem.models.structured import in_words
 from agentmem.models.vendors import litellm_name
 from agentmem.values import JSONObject
 
 REQUEST_TIMEOUT = timedelta(minutes=9)
 """Below the activity's start-to-close of ten minutes, so that our error comes before Temporal's."""
+
+_FORMAT_BESIDE_TOOLS = ("openai", "azure", "anthropic")
 
 _in_use: "set[Models]" = set()
 """litellm keeps its connections for the process, which may run more than one worker."""
@@ -174,7 +177,22 @@ def _sent(litellm: Any, request: JSONObject) -> JSONObject:
         if model.startswith("ollama_chat/") and request.get("tool_choice") == "none":
             # Ollama knows no such choice: a model calls tools as long as it is shown any.
             del sent["tools"], sent["tool_choice"]
+    if "response_format" in sent and not _enforces(litellm, sent):
+        sent = in_words(sent)
     return {**sent, "drop_params": True}
+
+
+def _enforces(litellm: Any, sent: JSONObject) -> bool:
+    """Tell whether a provider holds its model to a response format, without harm to the rest."""
+    model = str(sent["model"])
+    if model.startswith("agentmem/"):
+        return False
+    known = litellm.get_supported_openai_params(model=model)
+    if known is None or "response_format" not in known:
+        return False
+    # With a format most providers forbid calls, and a local model's grammar leaves it no way to
+    # make one. These take both.
+    return "tools" not in sent or model.partition("/")[0] in _FORMAT_BESIDE_TOOLS
 
 
 def _plain_reply(reply: Any) -> JSONObject:

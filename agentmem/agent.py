@@ -1,16 +1,17 @@
 """`agent()`: an agent for workflow code of one's own."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Generic, TypeVar, Unpack, overload
 
+from pydantic import BaseModel
 from temporalio import workflow
 from temporalio.exceptions import ActivityError
 
 from agentmem import contracts
 from agentmem.approvals import Approvals, approvals
-from agentmem.arguments import checked_definition, checked_kind, checked_lists
+from agentmem.arguments import Options, checked_definition, checked_kind, checked_lists
 from agentmem.contracts import Answer, Definition, Resolve, ToolSpec, Usage
-from agentmem.errors import ConfigurationError
+from agentmem.errors import ConfigurationError, TurnFailed
 from agentmem.failures import describe, raise_cancellation
 from agentmem.hooks import Hook, run_hooks
 from agentmem.inputs import parse_text
@@ -18,11 +19,17 @@ from agentmem.loop import Loop
 from agentmem.memory.long_term import LongTermMemory
 from agentmem.memory.working import WorkingMemory
 from agentmem.policies import MEMORY
+from agentmem.response_format import Given, ResponseFormat, T
 from agentmem.tools import tool_spec
+from agentmem.values import JSONObject, JSONValue
+
+M = TypeVar("M", bound=BaseModel)
 
 
-class Assistant:
+class Assistant(Generic[T]):
     """An agent ready to answer; `agent()` makes it.
+
+    Its answers are text, or what its `response_format` says.
 
     Attributes:
         definition: What it is, as the worker resolved it.
@@ -35,6 +42,7 @@ class Assistant:
         definition: Definition,
         *,
         memory: WorkingMemory | None,
+        response_format: ResponseFormat[T] | None = None,
         on_complete: Sequence[Hook] = (),
         on_pause: Sequence[Hook] = (),
     ) -> None:
@@ -42,10 +50,11 @@ class Assistant:
         self.approvals: Approvals = approvals()
         self.usage = Usage()
         self._memory = memory
+        self._format = response_format or ResponseFormat[T](definition.response_format)
         self._on_complete = on_complete
         self._on_pause = on_pause
 
-    async def __call__(self, instruction: str, *, context: str = "") -> str:
+    async def __call__(self, instruction: str, *, context: str = "") -> T:
         """Answer an instruction and run the `on_complete` hooks.
 
         Args:
@@ -53,15 +62,20 @@ class Assistant:
             context: What earlier work gave, put under the instruction.
 
         Returns:
-            The answer's text.
+            The answer's text; with a response format its value: an instance of the pydantic
+            model, or JSON.
 
         Raises:
             InvalidInput: The instruction is blank, or with its context over 1 MiB.
-            TurnFailed: There is no answer; the message says why.
+            TurnFailed: There is no answer, or none that keeps the response format; the message
+                says why.
         """
         answer = await self.ask(instruction, context=context)
-        await run_hooks(self._on_complete, self.definition.name, answer.text)
-        return answer.text
+        if self._format.schema is not None and answer.finish == "content_filter":
+            raise TurnFailed(f"the model's provider refused or filtered the answer: {answer.text}")
+        value = self._format.value(answer.text)
+        await run_hooks(self._on_complete, self.definition.name, value)
+        return value
 
     async def ask(self, instruction: str, *, context: str = "") -> Answer:
         """Answer an instruction, with its finish and usage; runs no `on_complete` hooks."""
@@ -78,6 +92,7 @@ class Assistant:
                 approvals=self.approvals,
                 on_pause=self._pause,
                 spent=self.usage,
+                response_format=self._format,
             )
             try:
                 return await loop.turn(text)
@@ -86,6 +101,24 @@ class Assistant:
 
     async def _pause(self) -> None:
         await run_hooks(self._on_pause, self.definition.name, None)
+
+
+@overload
+async def agent(
+    system_prompt: str, *, response_format: type[M], **options: Unpack[Options]
+) -> Assistant[M]: ...
+
+
+@overload
+async def agent(
+    system_prompt: str, *, response_format: JSONObject, **options: Unpack[Options]
+) -> Assistant[JSONValue]: ...
+
+
+@overload
+async def agent(
+    system_prompt: str, *, response_format: None = None, **options: Unpack[Options]
+) -> Assistant[str]: ...
 
 
 async def agent(
@@ -99,11 +132,12 @@ async def agent(
     max_tool_calls: int = 10,
     max_concurrent_tools: int | None = None,
     max_tokens: int = 4096,
+    response_format: Given = None,
     reasoning_effort: str | None = None,
     budget: int | None = None,
     on_complete: Sequence[Hook] = (),
     on_pause: Sequence[Hook] = (),
-) -> Assistant:
+) -> Assistant[Any]:
     """Make an agent, in workflow code.
 
     Args:
@@ -117,9 +151,11 @@ async def agent(
         max_tool_calls: Tool calls in a turn, never exceeded.
         max_concurrent_tools: Tool calls at a time; None for no bound.
         max_tokens: The most tokens of one reply.
+        response_format: A pydantic model, or a JSON schema as a dict: answers are JSON that keeps
+            it. One that does not is asked for again, twice at most.
         reasoning_effort: low, medium or high; None for the model's default.
         budget: The most tokens that all turns may take together.
-        on_complete: Run after each answer: `hook(agent_name, answer)`.
+        on_complete: Run after each answer: `hook(agent_name, answer)`, with what the call returns.
         on_pause: Run when a turn waits for a person: `hook(agent_name, None)`.
 
     Returns:
@@ -130,6 +166,7 @@ async def agent(
     """
     checked_kind(WorkingMemory, working_memory=working_memory)
     checked_kind(LongTermMemory, long_term_memory=long_term_memory)
+    form: ResponseFormat[Any] = ResponseFormat(response_format)
     asked = checked_definition(
         name=(long_term_memory.agent if long_term_memory else "agent") if name is None else name,
         system_prompt=system_prompt,
@@ -138,19 +175,24 @@ async def agent(
         max_concurrent_tools=max_concurrent_tools,
         max_tokens=max_tokens,
         reasoning_effort=reasoning_effort or "",
+        response_format=form.schema,
         budget=budget,
     )
     checked_lists(tools=tools, on_complete=on_complete, on_pause=on_pause)
     given = [entry if isinstance(entry, str) else tool_spec(entry) for entry in tools]
     specs = [entry for entry in given if isinstance(entry, ToolSpec) and entry.store]
     names = [e if isinstance(e, str) else e.name for e in given if e not in specs]
-    resolved = await resolve(Resolve(model=asked.model, tools=list(dict.fromkeys(names))))
+    request = Resolve(
+        model=asked.model, tools=list(dict.fromkeys(names)), response_format=form.schema
+    )
+    resolved = await resolve(request)
     definition = asked.replace(model=resolved.model, tools=resolved.tools + specs)
     if long_term_memory is not None:
         definition = equip(definition, long_term_memory)
     return Assistant(
         definition,
         memory=working_memory,
+        response_format=form,
         on_complete=on_complete,
         on_pause=on_pause,
     )

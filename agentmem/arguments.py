@@ -1,14 +1,36 @@
 """What `agent()` takes, checked before any of it reaches a workflow's history."""
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypedDict
 
 from pydantic import ValidationError
 
-from agentmem.contracts import Definition
+from agentmem.contracts import Definition, ToolSpec
 from agentmem.errors import ConfigurationError
 from agentmem.facts import KEY_BYTES
+from agentmem.hooks import Hook
 from agentmem.inputs import MESSAGE_BYTES
+from agentmem.memory.long_term import LongTermMemory
+from agentmem.memory.working import WorkingMemory
 from agentmem.values import encoded_size
+
+
+class Options(TypedDict, total=False):
+    """The keywords of `agent()` that do not change the type of its answers."""
+
+    model: str | None
+    name: str | None
+    tools: Sequence[Callable[..., Any] | ToolSpec | str]
+    working_memory: WorkingMemory | None
+    long_term_memory: LongTermMemory | None
+    max_tool_calls: int
+    max_concurrent_tools: int | None
+    max_tokens: int
+    reasoning_effort: str | None
+    budget: int | None
+    on_complete: Sequence[Hook]
+    on_pause: Sequence[Hook]
+
 
 EFFORTS = ("low", "medium", "high")
 

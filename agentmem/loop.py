@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 from temporalio import workflow
 from temporalio.exceptions import ActivityError
@@ -16,7 +17,11 @@ from agentmem.failures import describe, raise_cancellation
 from agentmem.memory.working import WorkingMemory
 from agentmem.messages import Message
 from agentmem.policies import MODEL, TURN_DEADLINE
+from agentmem.response_format import ResponseFormat
 from agentmem.values import JSONObject
+
+REPAIRS = 2
+"""How often an answer that does not keep its response format is asked for again."""
 
 
 class Loop:
@@ -34,6 +39,7 @@ class Loop:
         approvals: Approvals,
         on_pause: Callable[[], Awaitable[None]],
         spent: Usage,
+        response_format: ResponseFormat[Any],
     ) -> None:
         """Take what the agent's turns share; `spent` is what all turns before took."""
         self._definition = definition
@@ -42,6 +48,7 @@ class Loop:
         self._on_pause = on_pause
         self._compaction = Compaction(memory, self._spend)
         self._spent = spent
+        self._format = response_format
         self.usage = Usage()
 
     async def turn(self, content: str | list[JSONObject]) -> Answer:
@@ -64,10 +71,12 @@ class Loop:
                 raise
             workflow.logger.warning("turn %d failed: %s", self._memory.turn, describe(error))
             raise TurnFailed(describe(error)) from error
+        text = reply.message.text
         return Answer(
             turn=self._memory.turn,
-            text=reply.message.text,
+            text=text,
             finish=reply.finish,
+            data=None if reply.finish == "content_filter" else self._format.data(text),
             usage=self.usage,
         )
 
@@ -90,7 +99,8 @@ class Loop:
             reply = await self._ask(step, may_call=made < limit)
             calls = reply.message.calls
             if not calls:
-                return reply
+                return self._keep(await self._repaired(step, reply))
+            self._keep(reply)
             batch = Batch(
                 self._definition,
                 self._memory,
@@ -108,29 +118,57 @@ class Loop:
         reply = await self._request(step, may_call=may_call)
         if _is_empty(reply):
             reply = await self._request(step, may_call=may_call)
+        return reply
+
+    async def _repaired(self, step: int, reply: ModelReply) -> ModelReply:
+        """Ask for an answer again that does not keep its response format, without tools.
+
+        What did not keep it is no part of the conversation: nobody said it, and no dream reads it.
+        """
+        for _ in range(REPAIRS):
+            problem = self._problem(reply)
+            if not problem:
+                return reply
+            aside = self._memory.set_aside(reply.message)
+            reply = await self._request(step, may_call=False, aside=(aside,), repair=problem)
+        problem = self._problem(reply)
+        if problem:
+            raise TurnFailed(
+                f"the answer does not keep its response format, after {REPAIRS} repairs: {problem}"
+            )
+        return reply
+
+    def _problem(self, reply: ModelReply) -> str:
+        if reply.problem or reply.finish == "content_filter":
+            return reply.problem
+        return self._format.problem(reply.message.text)
+
+    def _keep(self, reply: ModelReply) -> ModelReply:
         # No provider takes an empty message: such a turn ends without one in the conversation.
         if reply.message.calls or reply.message.text.strip():
             self._memory.store(reply.message)
         return reply
 
-    async def _request(self, step: int, *, may_call: bool) -> ModelReply:
+    async def _request(self, step: int, *, may_call: bool, **repair: Any) -> ModelReply:
         self._check_budget()
-        call = self._call(step, may_call=may_call)
+        call = self._call(step, may_call=may_call, **repair)
         try:
             reply = await workflow.execute_activity(contracts.model, call, **MODEL)
         except ActivityError as error:
             if not await self._compaction.recover(error):
                 raise
-            call = self._call(step, may_call=may_call)
+            call = self._call(step, may_call=may_call, **repair)
             reply = await workflow.execute_activity(contracts.model, call, **MODEL)
         self._memory.prompt_tokens = reply.usage.prompt
         self._spend(reply.usage)
         return reply if may_call else _without_calls(reply)
 
-    def _call(self, step: int, *, may_call: bool) -> ModelCall:
+    def _call(
+        self, step: int, *, may_call: bool, aside: tuple[str, ...] = (), repair: str = ""
+    ) -> ModelCall:
         agent = self._definition
         return ModelCall(
-            prompt=self._memory.prompt(self._memory.system_prompt(agent.system_prompt)),
+            prompt=self._memory.prompt(self._memory.system_prompt(agent.system_prompt), *aside),
             reply=self._memory.reserve(),
             turn=self._memory.turn,
             step=step,
@@ -140,6 +178,7 @@ class Loop:
             max_tokens=agent.max_tokens,
             reasoning_effort=agent.reasoning_effort,
             response_format=agent.response_format,
+            repair=repair,
         )
 
     def _spend(self, usage: Usage) -> None:

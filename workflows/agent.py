@@ -238,5 +238,5 @@ def _reason(error: BaseException) -> str:
 
 
 def _marked(answer: Answer) -> str:
-    """Return the answer's text, marked where it is not a complete answer."""
-    return answer.text + MARKS.get(answer.finish, "")
+    """Return the answer's text, marked where it is not a complete answer; JSON stays JSON."""
+    return answer.text if answer.data is not None else answer.text + MARKS.get(answer.finish, "")

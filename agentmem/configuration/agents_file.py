@@ -11,6 +11,7 @@ from agentmem.configuration.agents_tables import AgentsTable, AgentTable, fields
 from agentmem.configuration.toml_lines import line_of
 from agentmem.contracts import Definition, DreamSettings, ToolSpec
 from agentmem.errors import ConfigurationError
+from agentmem.models.structured import check_schema
 
 ASSISTANT = Definition(
     name="assistant",
@@ -86,6 +87,11 @@ def _unknown(
         if tool not in tools:
             known = ", ".join(sorted(tools)) or "none; AGENTMEM_APP names the module with @tool"
             yield (*here, "tools"), f"no tool {tool!r}; there are {known}"
+    if table.response_format is not None:
+        try:
+            check_schema(table.response_format)
+        except (ConfigurationError, TypeError) as error:
+            yield (*here, "response_format"), getattr(error, "message", str(error))
     if table.dream and not table.long_term_memory:
         yield (*here, "dream"), f"a dream needs [agents.{name}.long_term_memory] to write to"
     if table.long_term_memory:

@@ -14,7 +14,7 @@ from agentmem.contracts import (
 )
 from agentmem.errors import ConfigurationError
 from agentmem.memory.references import named, postgresql, sqlite
-from agentmem.values import Wire
+from agentmem.values import JSONObject, Wire
 
 _STRICT = ConfigDict(extra="forbid", strict=True)
 
@@ -67,6 +67,7 @@ class AgentTable(Wire):
     max_concurrent_tools: int | None = Field(default=None, ge=1)
     max_tokens: int = Field(default=4096, ge=1)
     reasoning_effort: Literal["", "low", "medium", "high"] = ""
+    response_format: JSONObject | None = None
     budget: int | None = Field(default=None, ge=1)
     working_memory: WorkingMemoryTable = WorkingMemoryTable()
     long_term_memory: LongTermMemoryTable | None = None
@@ -86,6 +87,7 @@ class AgentTable(Wire):
             max_concurrent_tools=self.max_concurrent_tools,
             max_tokens=self.max_tokens,
             reasoning_effort=self.reasoning_effort,
+            response_format=self.response_format,
             budget=self.budget,
             working_memory=MemorySettings(**dict(self.working_memory)),
             long_term_memory=identify(memory.provider, providers) if memory else "",

@@ -103,12 +103,14 @@ class Resolve(Wire):
         model: The model that code names; empty for the worker's default.
         tools: The tools that code names.
         provider: The provider that code names, by identity.
+        response_format: The JSON schema that code gives, to be checked.
     """
 
     agent: str = ""
     model: str = ""
     tools: list[str] = []
     provider: str = ""
+    response_format: JSONObject | None = None
 
 
 class AgentInput(Wire):

@@ -90,6 +90,7 @@ class ModelCall(Wire):
         max_tokens: The most tokens that the reply may take.
         reasoning_effort: low, medium, high, or empty for the model's default.
         response_format: A JSON schema that the answer must keep, if any.
+        repair: What was wrong with the last message of the prompt, an answer that did not keep it.
     """
 
     prompt: Prompt
@@ -102,6 +103,7 @@ class ModelCall(Wire):
     max_tokens: int = 4096
     reasoning_effort: str = ""
     response_format: JSONObject | None = None
+    repair: str = ""
 
 
 class ModelReply(Wire):
@@ -112,11 +114,13 @@ class ModelReply(Wire):
         finish: stop, tool_calls, length, content_filter, or tool_limit where it wanted to call
             tools that were not allowed any more.
         usage: What it took.
+        problem: Why an answer does not keep its response format, in words for the model.
     """
 
     message: Message
     finish: str = "stop"
     usage: Usage = Usage()
+    problem: str = ""
 
 
 class Store(Wire):

@@ -182,6 +182,12 @@ class WorkingMemory:
         self._keep(stored)
         return stored
 
+    def set_aside(self, message: Message) -> str:
+        """Keep a reply that is no part of the conversation, for a model call to refer to."""
+        self._messages[message.id] = message
+        self._forgotten.add(message.id)
+        return message.id
+
     def turn_messages(self) -> list[Message]:
         """Return the messages of the running turn, oldest first."""
         recent = takewhile(lambda group: group[0].turn == self.turn, reversed(self._groups))
@@ -216,14 +222,15 @@ class WorkingMemory:
         budget = self._cap or self.settings.max_tokens or size
         self._cap = max(1, min(size, budget) // 2)
 
-    def prompt(self, system: str) -> Prompt:
+    def prompt(self, system: str, *aside: str) -> Prompt:
         """Describe what a model call sees, by reference.
 
         Args:
             system: The id of the system prompt.
+            aside: Ids of messages set aside, which come last.
         """
         view = self.view()
-        ids = [message.id for message in view.messages]
+        ids = [*(message.id for message in view.messages), *aside]
         short = {i: SHORTENED_BYTES for i in ids if i in self._shortened}
         return self.reference([system, *ids], short | view.clipped)
 

@@ -19,6 +19,7 @@ from agentmem.errors import InvalidInput
 from agentmem.messages import Group, Message, Role, ToolCall, groups
 from agentmem.models.plain import plain
 from agentmem.models.reasoning import content_parts, written
+from agentmem.models.structured import repair_request, request_format
 from agentmem.models.wire_ids import hashed_id, wire_id
 from agentmem.values import JSONObject, clip, dump_json, encoded_size
 
@@ -39,9 +40,12 @@ def render_request(
         messages: The messages of its prompt.
         tools: The schemas of its tools, in OpenAI's form.
     """
+    rendered = render(messages, clipped=call.prompt.clipped)
+    if call.repair and call.response_format:
+        rendered.append(repair_request(call.repair, call.response_format))
     request: JSONObject = {
         "model": call.model,
-        "messages": render(messages, clipped=call.prompt.clipped),
+        "messages": rendered,
         "max_tokens": call.max_tokens,
     }
     if tools:
@@ -51,8 +55,7 @@ def render_request(
     if call.reasoning_effort:
         request["reasoning_effort"] = call.reasoning_effort
     if call.response_format:
-        schema = {"name": "answer", "schema": call.response_format}
-        request["response_format"] = {"type": "json_schema", "json_schema": schema}
+        request["response_format"] = request_format(call.response_format)
     return request
 
 

@@ -10,6 +10,7 @@ from agentmem.messages import Message, Role, ToolCall
 from agentmem.models.calls import CUT_OFF, call_in_text, read_calls
 from agentmem.models.plain import as_mapping, joined_text, objects
 from agentmem.models.reasoning import read_fields, read_reasoning
+from agentmem.models.structured import read_structured
 from agentmem.values import JSONObject, clip
 
 REPLY_BYTES = 1024 * 1024
@@ -47,7 +48,8 @@ def read_reply(reply: JSONObject, call: ModelCall, *, attempt: int) -> ModelRepl
     Text parts are joined; other content parts are left out, reasoning excepted. A refusal is the
     text, and runs no calls. Calls of a reply that was cut off have a `problem`. Where no calls
     were allowed, those that came are left out, and the finish is `tool_limit`. The message takes
-    at most 1 MiB encoded: a longer text is clipped with a notice.
+    at most 1 MiB encoded: a longer text is clipped with a notice. With a response format the text
+    is the JSON alone, or there is a `problem`.
 
     Args:
         reply: Plain JSON in OpenAI's form.
@@ -68,6 +70,11 @@ def read_reply(reply: JSONObject, call: ModelCall, *, attempt: int) -> ModelRepl
         calls = []
     if calls and call.tool_choice == "none":
         calls, finish = [], "tool_limit"
+    problem = ""
+    if call.response_format and not calls and finish != "content_filter":
+        text, problem = read_structured(text, call.response_format)
+        if problem and finish == "length":
+            problem = f"it was cut off at the limit of {call.max_tokens} tokens; be shorter"
     message = Message(
         id=call.reply,
         role=Role.ASSISTANT,
@@ -78,7 +85,10 @@ def read_reply(reply: JSONObject, call: ModelCall, *, attempt: int) -> ModelRepl
         fields=read_fields(choice.message),
         attempt=attempt,
     )
-    return ModelReply(message=_bounded(message), finish=finish, usage=choice.usage)
+    bounded = _bounded(message)
+    if call.response_format and bounded.text != text:
+        problem = f"it takes over {REPLY_BYTES} bytes; be shorter"
+    return ModelReply(message=bounded, finish=finish, usage=choice.usage, problem=problem)
 
 
 def read_choice(reply: JSONObject, *, model: str) -> Choice:

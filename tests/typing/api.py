@@ -2,6 +2,8 @@
 
 from typing import assert_type
 
+from pydantic import BaseModel
+
 from agentmem import (
     Assistant,
     LongTermMemory,
@@ -56,6 +58,12 @@ class Mine:
 store: MemoryProvider = Mine()
 
 
+class Weather(BaseModel):
+    """A response format."""
+
+    city: str
+
+
 async def use(transactional: TransactionalProvider) -> None:
     """The names of the first page of the documents."""
     wm = working_memory(window=20, max_tokens=50_000)
@@ -78,5 +86,9 @@ async def use(transactional: TransactionalProvider) -> None:
     )
     assert_type(assistant, Assistant)
     assert_type(await assistant("question", context="before"), str)
+    typed = await agent("You are helpful.", response_format=Weather, name="typed")
+    assert_type(await typed("question"), Weather)
+    loose = await agent("You are helpful.", response_format={"type": "object"})
+    assert_type(await loose("question"), JSONValue)
     also_a_provider: MemoryProvider = transactional
     await also_a_provider.keys("a", "s")

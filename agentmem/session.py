@@ -37,6 +37,8 @@ class Background:
         self._store = store
         self._on = frozenset(settings.on) if hook is not None else frozenset[str]()
         self._idle = timedelta(minutes=settings.idle_minutes)
+        self._every = settings.every
+        self._answers = 0
         self._queue: list[str | None] = []
         self._busy = False
         self._last = workflow.now()
@@ -71,7 +73,8 @@ class Background:
 
     def answered(self, text: str) -> None:
         """Take note of an answer."""
-        if "complete" in self._on:
+        self._answers += 1
+        if "complete" in self._on and self._answers % self._every == 0:
             self._queue.append(text)
 
     async def paused(self) -> None:
@@ -149,6 +152,7 @@ async def prepare(request: AgentInput, approvals: Approvals) -> tuple[Assistant,
                 model=settings.model or definition.model,
                 workflow=settings.workflow,
                 limits=settings.limits,
+                mode=settings.mode,
             )
     background = Background(
         definition.name, memory, hook, settings, long_term.store if long_term else None

@@ -11,6 +11,7 @@ from agentmem.contracts import (
     DreamInput,
     DreamLimits,
     DreamReport,
+    Mode,
     Phase,
     PhaseResult,
     Store,
@@ -197,11 +198,17 @@ class Scene:
         return await self.provider.recall(STORE.agent, STORE.scope)
 
     async def begin(
-        self, limits: DreamLimits | None = None, now: datetime = NOON, dream: str = ""
+        self,
+        limits: DreamLimits | None = None,
+        now: datetime = NOON,
+        dream: str = "",
+        mode: Mode = "commit",
     ) -> Begun:
         """Open a dream."""
         self._dreams += 1
-        request = DreamInput(agent=STORE.agent, scope=STORE.scope, limits=limits or DreamLimits())
+        request = DreamInput(
+            agent=STORE.agent, scope=STORE.scope, limits=limits or DreamLimits(), mode=mode
+        )
         opening = Opening(
             dream=dream or f"dream-{self._dreams}",
             store=STORE,
@@ -227,10 +234,14 @@ class Scene:
         return self.results[name]
 
     async def dream(
-        self, script: Asker, limits: DreamLimits | None = None, now: datetime = NOON
+        self,
+        script: Asker,
+        limits: DreamLimits | None = None,
+        now: datetime = NOON,
+        mode: Mode = "commit",
     ) -> DreamReport:
         """Dream: open, four phases, commit."""
-        begun = await self.begin(limits, now)
+        begun = await self.begin(limits, now, mode=mode)
         if begun.status != "ready":
             return DreamReport(status=begun.status, reason=begun.reason)
         for name in PHASES:

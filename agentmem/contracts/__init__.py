@@ -11,6 +11,7 @@ from agentmem.contracts.agents import (
     DreamLimits,
     DreamSettings,
     MemorySettings,
+    Mode,
     Resolve,
     resolve,
 )
@@ -75,6 +76,7 @@ __all__ = [
     "DreamSettings",
     "Fetch",
     "MemorySettings",
+    "Mode",
     "ModelCall",
     "ModelReply",
     "Page",

@@ -15,6 +15,7 @@ YEAR = 525_600
 
 # Longer ones would stand in an error, and one that the server refuses hangs the workflow.
 Name = Annotated[str, Field(max_length=KEY_BYTES)]
+Mode = Literal["commit", "propose"]
 ModelName = Annotated[str, Field(max_length=512)]
 
 
@@ -62,18 +63,22 @@ class DreamSettings(Wire):
 
     Attributes:
         on: `end`, `idle`, `complete` (each answer), `pause`.
+        every: For `complete`: dream after so many answers, and at the end what is left.
         idle_minutes: How long a session is quiet before `idle` fires; it does not end. A year at
             most.
         model: The dream's model, the agent's own if empty.
         workflow: The workflow type.
         limits: Its bounds.
+        mode: `commit`, or `propose`: nothing is stored until people apply it.
     """
 
     on: list[Literal["end", "idle", "complete", "pause"]] = ["end", "idle"]
+    every: PositiveInt = 1
     idle_minutes: float = Field(default=10, gt=0, le=YEAR, allow_inf_nan=False)
     model: str = ""
     workflow: str = "agent_dream"
     limits: DreamLimits = DreamLimits()
+    mode: Mode = "commit"
 
 
 class Definition(Wire):

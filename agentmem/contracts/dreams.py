@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, NonNegativeInt
 from temporalio import activity
 
-from agentmem.contracts.agents import DreamLimits, ModelName, Name
+from agentmem.contracts.agents import DreamLimits, Mode, ModelName, Name
 from agentmem.contracts.calls import Store, Usage
 from agentmem.values import Wire
 
@@ -19,6 +19,7 @@ class DreamInput(Wire):
         provider: The provider's identity.
         model: The model of all four phases; the worker's default if empty.
         limits: Bounds.
+        mode: `commit`, or `propose`: the changes are kept, and people apply or discard them.
         rounds: Rounds so far in this chain of runs, at most five; set by the dream itself.
         before: The report of those rounds; set by the dream itself.
     """
@@ -28,6 +29,7 @@ class DreamInput(Wire):
     provider: Annotated[str, Field(max_length=1024)] = "default"
     model: ModelName = ""
     limits: DreamLimits = DreamLimits()
+    mode: Mode = "commit"
     rounds: NonNegativeInt = 0
     before: "DreamReport | None" = None
 
@@ -105,8 +107,8 @@ class DreamReport(Wire):
     """A dream's result; at most 4 kB, since it lands in a running parent's history.
 
     Attributes:
-        status: completed, completed_with_rejections, nothing_new, nothing_learned, skipped or
-            delegated.
+        status: completed, completed_with_rejections, nothing_new, nothing_learned, skipped,
+            proposed or delegated.
         summary: In words.
         reason: Why it was skipped.
         dream: The dream's id, its run id; for `delegated` the workflow id of the scope's dream.
@@ -114,6 +116,7 @@ class DreamReport(Wire):
         keys_after: And after.
         changes: Changes by their status: accepted, flagged, held, rejected, conflict.
         applied: Lines like `update city: correction`, the first forty.
+        proposed: Such lines of what a dream in the mode `propose` would do; nothing was applied.
         held: Lines of what was held back or rejected, with the reason, the first twenty.
         conflicts: Keys that the live agent changed meanwhile.
         notes: What else to know of how it went: a limit reached, code in place of a model's answer.
@@ -130,6 +133,7 @@ class DreamReport(Wire):
     keys_after: int = 0
     changes: dict[str, int] = {}
     applied: list[str] = []
+    proposed: list[str] = []
     held: list[str] = []
     conflicts: list[str] = []
     notes: list[str] = []

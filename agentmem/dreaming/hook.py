@@ -16,7 +16,7 @@ from temporalio.common import Priority
 from temporalio.exceptions import ApplicationError, WorkflowAlreadyStartedError
 
 from agentmem import contracts
-from agentmem.contracts import Definition, DreamInput, DreamLimits, Resolve, Store
+from agentmem.contracts import Definition, DreamInput, DreamLimits, Mode, Resolve, Store
 from agentmem.errors import DreamFailed
 from agentmem.failures import describe
 from agentmem.hooks import Hook
@@ -61,6 +61,7 @@ def dream(
     workflow: str = "agent_dream",
     limits: DreamLimits | None = None,
     task_queue: str | None = None,
+    mode: Mode = "commit",
 ) -> Hook:
     """Return a hook for `on_complete` and `on_pause` that starts a dream, and waits for none.
 
@@ -75,6 +76,7 @@ def dream(
         workflow: The dream's workflow type. One of your own takes a `DreamInput`.
         limits: Tool calls a phase, facts a scope, failures before dreams are skipped.
         task_queue: Where the dream runs; the workflow's own task queue if None.
+        mode: `commit`, or `propose`: nothing is stored until people apply it.
     """
 
     async def start() -> None:
@@ -86,6 +88,7 @@ def dream(
             provider=store.provider,
             model=model or "",
             limits=limits or DreamLimits(),
+            mode=mode,
         )
         await start_dream(request, workflow=workflow, task_queue=task_queue)
 

@@ -133,6 +133,7 @@ def _kept(request: DreamInput, opening: Opening, messages: int, more: bool) -> K
         zone=opening.zone,
         model=opening.model,
         cap=request.limits.keys,
+        mode=request.mode,
         prompt_version=PROMPT_VERSION,
         messages=messages,
         more_evidence=more,

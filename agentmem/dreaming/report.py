@@ -32,7 +32,8 @@ async def commit_dream(provider: TransactionalProvider, phase: Phase) -> DreamRe
         desk.draft.finish(phase.keys)
         kept = desk.kept.replace(draft=desk.draft.dump())
         record = desk.record.replace(status=_status(desk), data=kept.model_dump(mode="json"))
-        await provider.commit(phase.store.agent, phase.store.scope, record, desk.draft.steps())
+        steps = [] if desk.proposes else desk.draft.steps()
+        await provider.commit(phase.store.agent, phase.store.scope, record, steps)
         # What the store now holds is what is reported, also by a retry of this commit.
         desk = await Desk.load(provider, phase)
     return report(desk)
@@ -52,19 +53,22 @@ def report(desk: Desk) -> DreamReport:
     counts = Counter(change.status for change in changes)
     if refused:
         counts["rejected"] += len(refused)
-    before, after = desk.draft.before, applied(desk.draft.before, standing)
+    before = desk.draft.before
+    after = applied(before, [] if desk.proposes else standing)
+    lines = [line_of(one) for one in standing if one.op != "confirm"][:APPLIED]
     usage = Usage()
     for result in desk.kept.phases.values():
         usage = usage.plus(result.usage)
     return fitting(
         DreamReport(
             status=_status(desk, conflicts=len(lost)),
-            summary=_summary(standing, desk.kept.summary),
+            summary=_summary(standing, desk.kept.summary, "proposed: " if desk.proposes else ""),
             dream=desk.record.id,
             keys_before=len(before),
             keys_after=len(after),
             changes=dict(counts),
-            applied=[_line(one) for one in standing if one.op != "confirm"][:APPLIED],
+            applied=[] if desk.proposes else lines,
+            proposed=lines if desk.proposes else [],
             held=[_refusal(one) for one in changes if one.status in ("held", "rejected")][:_HELD]
             + [clip(line, _LINE_BYTES) for line in refused[:_HELD]],
             conflicts=[clip(one.key, _KEY_BYTES) for one in changes if one.id in lost],
@@ -76,6 +80,8 @@ def report(desk: Desk) -> DreamReport:
 
 def _status(desk: Desk, conflicts: int = 0) -> str:
     counts = desk.draft.counts()
+    if desk.proposes and counts.keys() - {"rejected"}:
+        return "proposed"
     if conflicts or desk.kept.refused or counts.get("held") or counts.get("rejected"):
         return "completed_with_rejections"
     if not desk.draft.findings and not desk.draft.changes:
@@ -83,20 +89,21 @@ def _status(desk: Desk, conflicts: int = 0) -> str:
     return "completed"
 
 
-def _summary(standing: list[Change], said: str) -> str:
+def _summary(standing: list[Change], said: str, first: str) -> str:
     counts = Counter(_DONE[change.op] for change in standing if change.op in _DONE)
     done = ", ".join(f"{counts[name]} {name}" for name in _DONE.values() if counts[name])
-    text = f"{done or 'nothing changed'}. {' '.join(said.split())}".strip()
+    text = f"{first}{done or 'nothing changed'}. {' '.join(said.split())}".strip()
     return clip(text, SUMMARY_BYTES)
 
 
-def _line(change: Change) -> str:
+def line_of(change: Change) -> str:
+    """Return a change as a report names it: operation, key, reason."""
     reason = f": {change.reason}" if change.reason else ""
     return f"{change.op} {clip(change.key, _KEY_BYTES)}{reason}"
 
 
 def _refusal(change: Change) -> str:
-    return clip(f"{change.status} {_line(change)}: {change.message or change.code}", _LINE_BYTES)
+    return clip(f"{change.status} {line_of(change)}: {change.message or change.code}", _LINE_BYTES)
 
 
 def _over_cap(after: int, cap: int) -> list[str]:

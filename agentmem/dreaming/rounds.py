@@ -11,8 +11,10 @@ SUMMARY_BYTES = 600
 APPLIED = 40
 """Lines of what was applied, at most."""
 
+_LISTS = ("applied", "proposed", "held", "conflicts", "notes")
 # How a dream ended whose rounds ended differently: the first of these that one of them has.
 _STATUSES = (
+    "proposed",
     "completed_with_rejections",
     "completed",
     "skipped",
@@ -30,7 +32,7 @@ def added_up(before: DreamReport, last: DreamReport) -> DreamReport:
     if last.status == "nothing_new":
         return before
     statuses = (before.status, last.status)
-    learned = [one.summary for one in (before, last) if one.status.startswith("completed")]
+    learned = [one.summary for one in (before, last) if one.status in _STATUSES[:3]]
     return fitting(
         last.replace(
             status=next((status for status in _STATUSES if status in statuses), last.status),
@@ -39,6 +41,7 @@ def added_up(before: DreamReport, last: DreamReport) -> DreamReport:
             keys_before=before.keys_before,
             changes=dict(Counter(before.changes) + Counter(last.changes)),
             applied=[*before.applied, *last.applied][:APPLIED],
+            proposed=[*before.proposed, *last.proposed][:APPLIED],
             held=[*before.held, *last.held][:APPLIED],
             conflicts=list(dict.fromkeys([*before.conflicts, *last.conflicts])),
             notes=list(dict.fromkeys([*before.notes, *last.notes])),
@@ -50,7 +53,7 @@ def added_up(before: DreamReport, last: DreamReport) -> DreamReport:
 def fitting(whole: DreamReport) -> DreamReport:
     """Shorten the longest list until the report fits; the counts still tell how many there were."""
     while encoded_size(whole.model_dump_json()) > REPORT_BYTES:
-        lists = {name: getattr(whole, name) for name in ("applied", "held", "conflicts", "notes")}
+        lists = {name: getattr(whole, name) for name in _LISTS}
         longest = max(lists, key=lambda name: len("".join(lists[name])))
         if not lists[longest]:
             break

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from agentmem.contracts import Phase, PhaseResult, Store
+from agentmem.contracts import Mode, Phase, PhaseResult, Store
 from agentmem.dreaming.changes import Orientation
 from agentmem.dreaming.draft import Draft
 from agentmem.dreaming.prompts import prefix
@@ -26,6 +26,7 @@ class Kept(Wire):
         zone: The time zone whose days count.
         model: The model of its phases.
         cap: The most facts that the scope may hold.
+        mode: Whether its commit applies the draft, or keeps it as a proposal.
         prompt_version: Of the prompts that its phases read.
         messages: New messages that it looks at.
         more_evidence: Whether messages are left for the next round.
@@ -41,6 +42,7 @@ class Kept(Wire):
     zone: str = "UTC"
     model: str = ""
     cap: int = 100
+    mode: Mode = "commit"
     prompt_version: str = ""
     messages: int = 0
     more_evidence: bool = False
@@ -96,6 +98,11 @@ class Desk:
             draft=draft,
             prefix=prefix(record.id, kept.day, kept.zone, kept.cap, before),
         )
+
+    @property
+    def proposes(self) -> bool:
+        """Whether the draft is kept as a proposal instead of applied."""
+        return self.kept.mode == "propose"
 
     async def save(self, kept: Kept, name: str, result: PhaseResult) -> PhaseResult:
         """Keep a phase's result and the draft, before the result is reported.

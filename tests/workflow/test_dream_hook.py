@@ -173,13 +173,14 @@ async def test_a_hook_that_fails_is_a_warning(
         assert "'nowhere'" in caplog.text
 
 
+@pytest.mark.stuck
 async def test_a_dream_of_an_unknown_type_waits_and_harms_nobody(
     client: Client, tmp_path: Path
 ) -> None:
-    """A custom dream that no worker knows shows as running, within its run timeout."""
-    async with stack(client, tmp_path, served(Script()), extra=[Talk]) as s:
+    """A custom dream that no worker knows shows as running; once it is gone, the scope dreams."""
+    async with stack(client, tmp_path, served(learned("Momo")), extra=[Talk]) as s:
         scope = f"user-{uuid.uuid4()}"
-        await talk(s, scope, "Hello.", workflow="my_dream")
+        await talk(s, scope, "My cat is named Momo.", workflow="my_dream")
         handle = client.get_workflow_handle(dream_id(store(scope)))
         described = await handle.describe()
         assert (described.status, described.workflow_type) == (
@@ -188,7 +189,10 @@ async def test_a_dream_of_an_unknown_type_waits_and_harms_nobody(
         )
         timeout = described.raw_description.execution_config.workflow_run_timeout
         assert timeout.ToTimedelta().total_seconds() == 75 * 60
-        await handle.terminate()
+        await handle.terminate()  # as the timeout would, and what it waited with is read
+        await talk(s, scope, "Hello again.")
+        assert (await dreamed(s, dream_id(store(scope)))).status == "completed"
+        assert await facts(s, scope) == {"cat_Momo": "Cat is named Momo"}
 
 
 async def test_model_limits_and_task_queue_reach_the_dream(client: Client, tmp_path: Path) -> None:
@@ -277,3 +281,42 @@ async def exists(client: Client, name: str) -> bool:
     except RPCError:
         return False
     return True
+
+
+async def test_a_session_dreams_after_every_second_answer_and_at_its_end(
+    client: Client, tmp_path: Path
+) -> None:
+    """Quiet between: of three answers the second is followed by a dream, the third by the end's."""
+    agents = '[agents.assistant]\nlong_term_memory.provider = "sqlite:memory.db"\n'
+    agents += 'dream.on = ["complete"]\ndream.every = 2\n'
+    script = learned("Momo", "Rex", "Bob")
+    async with stack(client, tmp_path, served(script), agents=agents) as s:
+        scope = f"user-{uuid.uuid4()}"
+        handle = await s.start(agent="assistant", scope=scope, session=True)
+        await handle.execute_update("send", "My cat is named Momo.")
+        await handle.execute_update("send", "My cat is named Rex.")
+        async with asyncio.timeout(20):
+            while not await facts(s, scope):
+                await asyncio.sleep(0.1)
+        assert (await dreamed(s, dream_id(store(scope)))).status == "completed"
+        read = [str(request["messages"][2]) for request in script.of("gather_signal")]
+        assert [("Momo" in text, "Rex" in text) for text in read] == [(True, True)]
+        await handle.execute_update("send", "My cat is named Bob.")
+        await handle.execute_update("end")
+        await dreamed(s, dream_id(store(scope)))
+        assert set(await facts(s, scope)) == {"cat_Momo", "cat_Rex", "cat_Bob"}
+
+
+async def test_a_session_may_only_propose(client: Client, tmp_path: Path) -> None:
+    """With `mode = "propose"` the report says what would be done, and the store is unchanged."""
+    agents = '[agents.assistant]\nlong_term_memory.provider = "sqlite:memory.db"\n'
+    agents += 'dream.mode = "propose"\n'
+    async with stack(client, tmp_path, served(learned("Momo")), agents=agents) as s:
+        scope = f"user-{uuid.uuid4()}"
+        handle = await s.start(agent="assistant", scope=scope, session=True)
+        await handle.execute_update("send", "My cat is named Momo.")
+        await handle.execute_update("end")
+        await handle.result()
+        report = await dreamed(s, dream_id(store(scope)))
+        assert (report.status, report.proposed) == ("proposed", ["add cat_Momo"])
+        assert await facts(s, scope) == {}

@@ -63,6 +63,10 @@ class OwnRecords:
         """Return a dream's record, None if there is none."""
         return await self._own.dream(self.own_agent(agent), scope, dream_id)
 
+    async def dreams(self, agent: str, scope: str, most: int = 50) -> list[DreamRecord]:
+        """Return the scope's dreams, the newest first, at most so many."""
+        return await self._own.dreams(self.own_agent(agent), scope, most)
+
     async def save_dream(self, agent: str, scope: str, record: DreamRecord) -> None:
         """Replace a running dream's record; one that has ended stays as it is."""
         await self._own.save_dream(self.own_agent(agent), scope, record)

@@ -224,6 +224,10 @@ class TransactionalProvider(MemoryProvider, Protocol):
         """Return a dream's record, None if there is none."""
         ...
 
+    async def dreams(self, agent: str, scope: str, most: int = 50) -> list[DreamRecord]:
+        """Return the scope's dreams, the newest first, at most so many."""
+        ...
+
     async def save_dream(self, agent: str, scope: str, record: DreamRecord) -> None:
         """Replace a running dream's record; one that has ended stays as it is."""
         ...

@@ -133,6 +133,10 @@ class SqlProvider:
         """Return a dream's record, None if there is none."""
         return await self._read(sql_dreams.dream, session_place(agent, scope), dream_id)
 
+    async def dreams(self, agent: str, scope: str, most: int = 50) -> list[DreamRecord]:
+        """Return the scope's dreams, the newest first, at most so many."""
+        return await self._read(sql_dreams.dreams_of, session_place(agent, scope), most)
+
     async def save_dream(self, agent: str, scope: str, record: DreamRecord) -> None:
         """Replace a running dream's record; one that has ended stays as it is."""
         place = session_place(agent, scope)

@@ -37,9 +37,14 @@ def open_dream(connection: Connection, place: Place, record: DreamRecord) -> Dre
 def dream(connection: Connection, place: Place, dream_id: str) -> DreamRecord | None:
     """Return a dream's record."""
     row = _row(connection, place, dream_id)
-    if row is None:
-        return None
-    return DreamRecord.model_validate({**row, **{name: value_of(row[name]) for name in _AS_JSON}})
+    return None if row is None else _record(row)
+
+
+def dreams_of(connection: Connection, place: Place, most: int) -> list[DreamRecord]:
+    """Return the scope's dreams, the newest first."""
+    newest = select(dreams).filter_by(**place._asdict()).order_by(dreams.c.opened_at.desc())
+    rows = connection.execute(newest.order_by(dreams.c.id).limit(most)).mappings()
+    return [_record(row) for row in rows]
 
 
 def save_dream(connection: Connection, place: Place, record: DreamRecord) -> None:
@@ -123,6 +128,10 @@ def set_state(connection: Connection, place: Place, known: ScopeState) -> None:
 def _row(connection: Connection, place: Place, dream_id: str) -> RowMapping | None:
     of_dream = place._asdict() | {"id": dream_id}
     return connection.execute(select(dreams).filter_by(**of_dream)).mappings().one_or_none()
+
+
+def _record(row: RowMapping) -> DreamRecord:
+    return DreamRecord.model_validate({**row, **{name: value_of(row[name]) for name in _AS_JSON}})
 
 
 def _columns(place: Place, record: DreamRecord) -> dict[str, Any]:

@@ -1,0 +1,231 @@
+"""What people decide by hand: proposals and held changes applied or discarded, the gate opened.
+
+A decision is a record beside the dream's own, under the id `DREAM:DIGEST`, and applies in one
+transaction by the same checks as a dream's commit: a key that has moved since is left alone.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+
+from agentmem.dreaming.changes import Change
+from agentmem.dreaming.draft import Draft
+from agentmem.dreaming.effects import applied, stands, steps, touched
+from agentmem.dreaming.report import line_of
+from agentmem.dreaming.snapshot import Kept
+from agentmem.errors import ConfigurationError
+from agentmem.facts import Fact, Read
+from agentmem.memory.providers.protocol import DreamRecord, TransactionalProvider
+from agentmem.values import Wire
+
+_LISTED = 500
+
+
+class Decision(Wire):
+    """What became of changes that people decided on.
+
+    Attributes:
+        id: The decision's own id; undoing that takes it back.
+        applied: Lines like `remove city: expired`.
+        conflicts: Lines of those whose keys have moved since; nothing of them was applied.
+        discarded: Lines of those that are off the list.
+    """
+
+    id: str
+    applied: list[str] = []
+    conflicts: list[str] = []
+    discarded: list[str] = []
+
+
+class Undecided(Wire):
+    """A change that waits for a person.
+
+    Attributes:
+        dream: The dream that proposed it.
+        change: Its id in that dream, `c3`.
+        status: `held`, or of a proposal `accepted` or `flagged`.
+        line: What it would do.
+        why: What the rules say of it.
+    """
+
+    dream: str
+    change: str
+    status: str
+    line: str
+    why: str = ""
+
+
+async def undecided(
+    provider: TransactionalProvider, agent: str, scope: str, dream: str = ""
+) -> list[Undecided]:
+    """Return the changes of a scope, or of one of its dreams, that wait for a person."""
+    records = await provider.dreams(agent, scope, _LISTED)
+    return [
+        Undecided(
+            dream=record.id,
+            change=change.id,
+            status=change.status,
+            line=line_of(change),
+            why=change.message,
+        )
+        for record in records
+        if dream in ("", record.id)
+        for change in _waiting(record, records)
+    ]
+
+
+async def apply(
+    provider: TransactionalProvider,
+    agent: str,
+    scope: str,
+    dream: str,
+    changes: Sequence[str] = (),
+    *,
+    now: datetime,
+) -> Decision:
+    """Apply held changes or a proposal, in one transaction; the same again changes nothing.
+
+    Args:
+        provider: The store.
+        agent: Whose facts.
+        scope: Which scope.
+        dream: The dream that proposed them.
+        changes: Which, by id; without any all of a proposal that its rules let pass.
+        now: The time, aware.
+
+    Returns:
+        What was applied. A change whose keys have moved since the dream is a conflict and left.
+        That a person looked after the scope also opens its failure gate.
+
+    Raises:
+        ConfigurationError: There is no such dream, or no such change of it that waits.
+    """
+    record, chosen = await _chosen(provider, agent, scope, dream, changes)
+    draft = await _draft(provider, agent, scope, record)
+    current = {fact.key: fact for fact in await provider.entries(agent, scope)}
+    committed = [change for change in draft.changes if change.id in record.applied]
+    # Over what the dream left, so that what a change keeps of a fact is what stands there now.
+    left = applied(draft.before, committed)
+    own = {key for change in committed for key in touched(change)}
+    rebased = [one.replace(reads=_rebased(one.reads, own, left, current)) for one in chosen]
+    made = steps(left, rebased)
+    decision = _record("applied", dream, chosen, now)
+    there = await provider.open_dream(agent, scope, decision)
+    if there.status == "running":
+        there = await provider.commit(agent, scope, decision.replace(status="applied"), made)
+    lines = {change.id: line_of(change) for change in chosen}
+    return Decision(
+        id=there.id,
+        applied=[lines[name] for name in there.applied if name in lines],
+        conflicts=[lines[name] for name in there.conflicts if name in lines],
+    )
+
+
+async def discard(
+    provider: TransactionalProvider,
+    agent: str,
+    scope: str,
+    dream: str,
+    changes: Sequence[str] = (),
+    *,
+    now: datetime,
+) -> Decision:
+    """Take changes off the list without applying them; without names all that wait.
+
+    Raises:
+        ConfigurationError: There is no such dream, or no such change of it that waits.
+    """
+    record, chosen = await _chosen(provider, agent, scope, dream, changes, every=True)
+    decision = _record("discarded", record.id, chosen, now)
+    await provider.open_dream(agent, scope, decision)
+    await provider.end_dream(agent, scope, decision.id, "discarded", "undo")
+    return Decision(id=decision.id, discarded=[line_of(change) for change in chosen])
+
+
+async def reset_gate(
+    provider: TransactionalProvider, agent: str, scope: str, *, now: datetime
+) -> int:
+    """Open a scope's failure gate; returns how many failures it had counted."""
+    failures = (await provider.scope_state(agent, scope)).failures
+    reset = DreamRecord(id=f"reset:{now.isoformat()}", opened_at=now)
+    await provider.open_dream(agent, scope, reset)
+    await provider.end_dream(agent, scope, reset.id, "reset", "zero")
+    return failures
+
+
+async def _chosen(
+    provider: TransactionalProvider,
+    agent: str,
+    scope: str,
+    dream: str,
+    names: Sequence[str],
+    *,
+    every: bool = False,
+) -> tuple[DreamRecord, list[Change]]:
+    records = await provider.dreams(agent, scope, _LISTED)
+    record = next((one for one in records if one.id == dream), None)
+    if record is None:
+        raise ConfigurationError(f"there is no dream {dream!r} in this scope")
+    if names:  # what was decided before is decided so again: a repeat changes nothing
+        waiting = {change.id: change for change in _decidable(record)}
+    else:
+        waiting = {change.id: change for change in _waiting(record, records)}
+    wanted = list(dict.fromkeys(names)) or [
+        name for name, change in waiting.items() if every or stands(change)
+    ]
+    missing = [name for name in wanted if name not in waiting]
+    if missing or not wanted:
+        known = ", ".join(waiting) or "none"
+        raise ConfigurationError(
+            f"{', '.join(missing) or 'nothing'} of dream {dream} waits to be decided on; "
+            f"name changes of it that do: {known}"
+        )
+    return record, [waiting[name] for name in wanted]
+
+
+def _waiting(record: DreamRecord, records: Iterable[DreamRecord]) -> list[Change]:
+    mine = [one for one in records if one.data.get("of") == record.id and one.status != "running"]
+    decided = {name for one in mine for name in one.data["changes"]}
+    return [change for change in _decidable(record) if change.id not in decided]
+
+
+def _decidable(record: DreamRecord) -> list[Change]:
+    if record.status == "running" or "draft" not in record.data:
+        return []
+    open_to = ("held", "accepted", "flagged") if record.status == "proposed" else ("held",)
+    return [change for change in _changes(record) if change.status in open_to]
+
+
+def _changes(record: DreamRecord) -> list[Change]:
+    kept = Kept.model_validate(record.data)
+    return Draft.load(kept.draft, (), {}).changes if kept.draft else []
+
+
+async def _draft(
+    provider: TransactionalProvider, agent: str, scope: str, record: DreamRecord
+) -> Draft:
+    facts = await provider.facts_at(agent, scope, record.snapshot)
+    return Draft.load(Kept.model_validate(record.data).draft, facts, {})
+
+
+def _rebased(
+    reads: Iterable[Read], own: set[str], left: Mapping[str, Fact], current: Mapping[str, Fact]
+) -> list[Read]:
+    """Return reads with the versions of now, where the dream wrote a key and it is still so."""
+
+    def same(now: Fact | None, then: Fact | None) -> bool:
+        return now is then is None or bool(now and then and now.value == then.value)
+
+    return [
+        read.replace(version=now.version if (now := current.get(read.key)) else 0)
+        if read.key in own and same(current.get(read.key), left.get(read.key))
+        else read
+        for read in reads
+    ]
+
+
+def _record(what: str, dream: str, chosen: Sequence[Change], now: datetime) -> DreamRecord:
+    names = [change.id for change in chosen]
+    digest = hashlib.sha256(" ".join([what, *sorted(names)]).encode()).hexdigest()[:8]
+    data = {"of": dream, "changes": names}
+    return DreamRecord(id=f"{dream}:{digest}", opened_at=now, data=data)

@@ -88,7 +88,7 @@ async def postgres_server() -> AsyncGenerator[PostgresServer]:
         yield server
         await server.close()
         return
-    with _embedded() as url:
+    with embedded() as url:
         yield PostgresServer(url)
 
 
@@ -101,8 +101,9 @@ async def postgresql_url(postgres_server: PostgresServer) -> AsyncGenerator[str]
 
 
 @contextmanager
-def _embedded() -> Generator[str]:
-    with tempfile.TemporaryDirectory(prefix="agentmem-pg-", dir=_memory()) as folder:
+def embedded() -> Generator[str]:
+    """Run a server until the end of the block; its URL."""
+    with tempfile.TemporaryDirectory(prefix="agentmem-pg-", dir=memory()) as folder:
         if os.geteuid() == 0:
             shutil.chown(folder, _UNPRIVILEGED)
         data = f"{folder}/data"
@@ -120,7 +121,8 @@ def _embedded() -> Generator[str]:
             server.wait()
 
 
-def _memory() -> Path | None:
+def memory() -> Path | None:
+    """Return a directory in memory, None where there is none."""
     # Making and dropping databases is all disk: in memory a test takes a tenth of the time.
     memory = Path("/dev/shm")
     usable = memory.is_dir() and os.access(memory, os.W_OK)

@@ -1,0 +1,157 @@
+"""What is measured of long-term memory: each operation, on the bare driver and on ours."""
+
+import asyncio
+import tempfile
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from agentmem.facts import Read, Step, Write
+from agentmem.memory.providers.postgresql import PostgresDatabase
+from agentmem.memory.providers.protocol import DreamRecord
+from agentmem.memory.providers.sql import SqlProvider
+from agentmem.memory.providers.sqlite import SqliteDatabase
+from agentmem.memory.providers.urls import postgresql_address
+from benchmarks.floors import Floor, PostgresFloor, postgres_floor, sqlite_floor
+from benchmarks.paired import Comparison, Pair, longest_stall
+from tests.postgres import PostgresServer, embedded
+
+VALUE = "x" * 200
+SCOPE = [f"key-{number}" for number in range(100)]
+LARGE = 100_000
+
+
+@dataclass(frozen=True)
+class Row:
+    """One comparison, for the table and the file."""
+
+    database: str
+    operation: str
+    tasks: int
+    pair: Pair
+
+
+class Bench:
+    """The comparisons on one database."""
+
+    def __init__(self, name: str, floor: Floor, ours: SqlProvider, comparison: Comparison) -> None:
+        self.name = name
+        self._floor = floor
+        self._ours = ours
+        self._compare = comparison.run
+
+    async def rows(self) -> AsyncGenerator[Row]:
+        """Measure, one comparison after the other."""
+        await self._floor.memorize_new("s", dict.fromkeys(SCOPE, VALUE))
+        await self._ours.write("a", "s", [Write(key=key, value=VALUE) for key in SCOPE])
+        for tasks in (1, 32):
+            yield await self._row("recall", tasks, self._recall_floor, self._recall)
+            yield await self._row("recall a scope of 100", tasks, self._all_floor, self._all)
+            yield await self._row("memorize", tasks, self._memorize_floor, self._memorize)
+            if isinstance(self._floor, PostgresFloor):
+                at_once = self._at_once_floor
+                yield await self._row("memorize, floor at once", tasks, at_once, self._memorize)
+            yield await self._row("memorize, new key", tasks, self._new_floor, self._new)
+        yield await self._row("change set of 100", 1, self._set_floor, self._set)
+        await self._fill()
+        yield await self._row(f"recall, {LARGE:,} facts", 1, self._recall, self._recall_large)
+        yield await self._row(f"recall, {LARGE:,} facts", 32, self._recall, self._recall_large)
+
+    async def stall(self) -> float:
+        """Return the longest time that 32 writers held the event loop, in milliseconds."""
+
+        async def writer(number: int) -> None:
+            for turn in range(30):
+                await self._memorize(number * 30 + turn)
+
+        return await longest_stall(asyncio.gather(*map(writer, range(32))))
+
+    async def _row(
+        self,
+        operation: str,
+        tasks: int,
+        floor: Callable[[int], Awaitable[object]],
+        ours: Callable[[int], Awaitable[object]],
+    ) -> Row:
+        return Row(self.name, operation, tasks, await self._compare(floor, ours, tasks))
+
+    async def _recall_floor(self, number: int) -> None:
+        assert await self._floor.recall(_old(number)) == VALUE
+
+    async def _recall(self, number: int) -> None:
+        assert await self._ours.recall("a", "s", _old(number)) == VALUE
+
+    async def _recall_large(self, number: int) -> None:
+        assert await self._ours.recall("a", "large", f"key-{number * 7919 % LARGE}") == VALUE
+
+    async def _all_floor(self, number: int) -> None:
+        assert await self._floor.recall_all()
+
+    async def _all(self, number: int) -> None:
+        assert await self._ours.recall("a", "s")
+
+    async def _memorize_floor(self, number: int) -> None:
+        await self._floor.memorize("s", _old(number), VALUE)
+
+    async def _at_once_floor(self, number: int) -> None:
+        assert isinstance(self._floor, PostgresFloor)
+        await self._floor.memorize_at_once("s", _old(number), VALUE)
+
+    async def _memorize(self, number: int) -> None:
+        await self._ours.memorize("a", "s", _old(number), VALUE)
+
+    async def _new_floor(self, number: int) -> None:
+        await self._floor.memorize("new", f"new-{number}", VALUE)
+
+    async def _new(self, number: int) -> None:
+        await self._ours.memorize("a", "new", f"new-{number}", VALUE)
+
+    async def _set_floor(self, number: int) -> None:
+        await self._floor.memorize_new(f"set-{number}", dict.fromkeys(SCOPE, VALUE))
+
+    async def _set(self, number: int) -> None:
+        scope = f"set-{number}"
+        record = DreamRecord(id=f"dream-{number}", opened_at=datetime.now(UTC))
+        await self._ours.open_dream("a", scope, record)
+        steps = [
+            Step(id=key, reads=[Read(key=key)], writes=[Write(key=key, value=VALUE)])
+            for key in SCOPE
+        ]
+        assert len((await self._ours.commit("a", scope, record, steps)).applied) == len(SCOPE)
+
+    async def _fill(self) -> None:
+        await self._ours.write("a", "small", [Write(key=key, value=VALUE) for key in SCOPE])
+        for first in range(0, LARGE, 5_000):
+            keys = [f"key-{number}" for number in range(first, first + 5_000)]
+            await self._ours.write("a", "large", [Write(key=key, value=VALUE) for key in keys])
+
+
+def _old(number: int) -> str:
+    return SCOPE[number % len(SCOPE)]
+
+
+@asynccontextmanager
+async def on_sqlite(directory: Path, comparison: Comparison) -> AsyncGenerator[Bench]:
+    with tempfile.TemporaryDirectory(dir=directory) as folder:
+        other = SqlProvider(SqliteDatabase(Path(folder, "floor.db")))
+        await other.open()
+        await other.close()
+        ours = SqlProvider(SqliteDatabase(Path(folder, "ours.db")))
+        await ours.open()
+        async with sqlite_floor(f"{folder}/floor.db") as floor:
+            yield Bench("SQLite", floor, ours, comparison)
+        await ours.close()
+
+
+@asynccontextmanager
+async def on_postgresql(comparison: Comparison) -> AsyncGenerator[Bench]:
+    with embedded() as url:
+        server = PostgresServer(url)
+        urls = [server.url(await server.new(await server.migrated())) for _ in range(2)]
+        ours = SqlProvider(PostgresDatabase(postgresql_address(urls[1], "benchmark")))
+        await ours.open()
+        async with postgres_floor(urls[0]) as floor:
+            yield Bench("PostgreSQL", floor, ours, comparison)
+        await ours.close()

@@ -76,10 +76,13 @@ def section(figures: dict[str, Any]) -> str:
     lines = [" | ".join(TITLES), " | ".join("---" for _ in TITLES)]
     lines += [" | ".join(cells(row)) for row in figures["rows"]]
     held = ", ".join(f"{name} {ms} ms" for name, ms in figures["loop_held_ms"].items())
+    how = (
+        f"Measured on 2 shared cores: {figures['rounds']} pairs of rounds of "
+        f"{figures['seconds']} s each, floor and ours in turn; medians."
+    )
     return "\n".join(
         [
-            f"Measured on 2 shared cores: {figures['rounds']} pairs of rounds of "
-            f"{figures['seconds']} s each, floor and ours in turn; medians.",
+            how,
             "",
             *(f"| {line} |" for line in lines),
             "",

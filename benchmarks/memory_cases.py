@@ -134,6 +134,7 @@ def _old(number: int) -> str:
 
 @asynccontextmanager
 async def on_sqlite(directory: Path, comparison: Comparison) -> AsyncGenerator[Bench]:
+    """Give SQLite's comparisons, in two files."""
     with tempfile.TemporaryDirectory(dir=directory) as folder:
         other = SqlProvider(SqliteDatabase(Path(folder, "floor.db")))
         await other.open()
@@ -147,6 +148,7 @@ async def on_sqlite(directory: Path, comparison: Comparison) -> AsyncGenerator[B
 
 @asynccontextmanager
 async def on_postgresql(comparison: Comparison) -> AsyncGenerator[Bench]:
+    """Give PostgreSQL's comparisons, in two databases."""
     with embedded() as url:
         server = PostgresServer(url)
         urls = [server.url(await server.new(await server.migrated())) for _ in range(2)]

@@ -50,20 +50,28 @@ class Database(Protocol):
         """Run work in one transaction, again from its start if it lost against another one."""
         ...
 
+    async def write_at_once(self, work: Work[Result]) -> Result:
+        """Run work that, where the database can, writes in one statement without a transaction."""
+        ...
+
     async def close(self) -> None:
         """Give back the connections."""
         ...
 
 
 @contextmanager
-def wrapped(name: str) -> Generator[None]:
+def wrapped(name: str, *drivers: type[Exception]) -> Generator[None]:
     """Turn what a driver raises into a `ProviderError`.
 
     The message names the error's kind only: a driver's text may hold keys, values and addresses.
+
+    Args:
+        name: The database's name.
+        drivers: The driver's own errors, which a statement that stands `Ready` raises.
     """
     try:
         yield
-    except DBAPIError as error:
+    except (DBAPIError, *drivers) as error:
         cause = driver_error(error)
         raise ProviderError(f"{name} failed: {_kind(cause)}") from cause
     except PoolTimeout as error:
@@ -76,8 +84,10 @@ def wrapped(name: str) -> Generator[None]:
         raise ProviderError(f"{name} cannot be reached: {_kind(error)}") from error
 
 
-def driver_error(error: DBAPIError) -> BaseException:
+def driver_error(error: Exception) -> BaseException:
     """Return what the driver itself raised: SQLAlchemy's text around it shows the parameters."""
+    if not isinstance(error, DBAPIError):
+        return error
     cause: BaseException = error.orig or error
     return cause.__cause__ or cause
 

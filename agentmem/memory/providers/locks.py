@@ -20,11 +20,16 @@ def hold(connection: Connection, place: Place, keys: Sequence[str] | None = None
     """Wait for the right to write these keys, until the transaction ends; None is the scope."""
     if connection.dialect.name != "postgresql":
         return
-    scope = _number("scope", *place)
     if keys is not None and len(set(keys)) == 1:
-        connection.execute(_ONE_KEY, {"scope": scope, "key": _number("key", *place, keys[0])})
+        scope, key = numbers(place, keys[0])
+        connection.execute(_ONE_KEY, {"scope": scope, "key": key})
     else:
-        connection.execute(_SCOPE, {"scope": scope})
+        connection.execute(_SCOPE, {"scope": _number("scope", *place)})
+
+
+def numbers(place: Place, key: str) -> tuple[int, int]:
+    """Return the numbers of a scope's lock and of a key's, for PostgreSQL."""
+    return _number("scope", *place), _number("key", *place, key)
 
 
 def _number(*names: str) -> int:

@@ -2,20 +2,25 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
+from contextlib import AbstractContextManager
 from typing import Any, cast
 from weakref import WeakKeyDictionary
 
 import asyncpg
-from sqlalchemy import NullPool
+from sqlalchemy import Connection, Engine, NullPool
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy.util import greenlet_spawn
 
 from agentmem.errors import ProviderError
 from agentmem.memory.providers.database import ATTEMPTS, Result, Work, driver_error, wrapped
 from agentmem.memory.providers.migrate import upgrade
+from agentmem.memory.providers.ready import RAW
 from agentmem.memory.providers.urls import PostgresAddress
 
-_LOST_TO_ANOTHER = {"40001", "40P01"}  # serialization failure, deadlock
+# A serialization failure, a deadlock, a version that another write has taken meanwhile.
+_LOST_TO_ANOTHER = {"40001", "40P01", "23505"}
+_DRIVER_ERRORS: tuple[type[Exception], ...] = (asyncpg.PostgresError, asyncpg.InterfaceError)
 
 
 class PostgresDatabase:
@@ -40,7 +45,7 @@ class PostgresDatabase:
 
     async def open(self) -> None:
         """Bring the schema up to date."""
-        with wrapped(self.name):
+        with self._wrapped():
             # Loading and running the steps takes a while: not on the caller's event loop.
             await asyncio.to_thread(asyncio.run, _upgrade(self._address))
 
@@ -48,21 +53,32 @@ class PostgresDatabase:
         """Run reads, each statement on its own."""
         if self._address.pooled:  # a pooler keeps a statement and its execution together only so
             return await self.write(work)
-        with wrapped(self.name):
+        with self._wrapped():
             pool = await self._pool()
-            return await _again_if_lost(pool.autocommit, work)
+            return await greenlet_spawn(_again_if_lost, pool.autocommit, work)
 
     async def write(self, work: Work[Result]) -> Result:
         """Run work in one transaction."""
-        with wrapped(self.name):
+        with self._wrapped():
             pool = await self._pool()
-            return await _again_if_lost(pool.engine, work)
+            return await greenlet_spawn(_again_if_lost, pool.engine.sync_engine, work)
+
+    async def write_at_once(self, work: Work[Result]) -> Result:
+        """Run work of one statement, which is its own transaction: one trip instead of three."""
+        if self._address.pooled:
+            return await self.write(work)
+        with self._wrapped():
+            pool = await self._pool()
+            return await greenlet_spawn(_again_if_lost, pool.autocommit, work, at_once=True)
 
     async def close(self) -> None:
         """Close the connections of this event loop; those of others close with their loops."""
         self._closed = True
         if pool := self._pools.pop(asyncio.get_running_loop(), None):
             await pool.close()
+
+    def _wrapped(self) -> AbstractContextManager[None]:
+        return wrapped(self.name, *_DRIVER_ERRORS)
 
     async def _pool(self) -> "_Pool":
         if self._closed:
@@ -85,7 +101,8 @@ class _Pool:
             pool_timeout=address.pool_timeout,
         )
         # A read needs no BEGIN and ROLLBACK around it: one trip instead of three.
-        self.autocommit = self.engine.execution_options(isolation_level="AUTOCOMMIT")
+        options: dict[str, Any] = {"isolation_level": "AUTOCOMMIT", RAW: True}
+        self.autocommit = self.engine.sync_engine.execution_options(**options)
         self._end = self._until_the_loop_ends()
 
     @property
@@ -135,26 +152,37 @@ async def _upgrade(address: PostgresAddress) -> None:
         await engine.dispose()
 
 
-async def _again_if_lost(engine: AsyncEngine, work: Work[Result]) -> Result:
+def _again_if_lost(engine: Engine, work: Work[Result], *, at_once: bool = False) -> Result:
+    # All of it in one greenlet, where the driver's waiting is the task's: SQLAlchemy's asynchronous
+    # classes would take one for each step.
     for attempt in range(1, ATTEMPTS + 1):
-        async with engine.connect() as connection, connection.begin():
+        with engine.connect() as connection:
             try:
                 # Until the commit that follows nothing has happened: work may start anew.
-                result = await connection.run_sync(work)
-            except DBAPIError as error:
-                if attempt == ATTEMPTS or not _lost(error):
+                result = work(connection)
+            except BaseException as error:
+                gone = _gone(connection, error)
+                if attempt == ATTEMPTS or not _lost(error, gone, at_once):
                     raise
-                await _give_up(connection)
                 continue
+            connection.commit()
         return result
     raise AssertionError("unreachable")
 
 
-def _lost(error: DBAPIError) -> bool:
-    code = getattr(driver_error(error), "sqlstate", None)
-    return error.connection_invalidated or code in _LOST_TO_ANOTHER
+def _gone(connection: Connection, error: BaseException) -> bool:
+    # A statement that was cancelled or took too long keeps its connection busy: nobody gets it.
+    if not connection.invalidated:
+        given_up = isinstance(error, TimeoutError) or not isinstance(error, Exception)
+        if given_up or cast(Any, connection.connection.driver_connection).is_closed():
+            connection.invalidate()
+    return connection.invalidated
 
 
-async def _give_up(connection: AsyncConnection) -> None:
-    if connection.in_transaction():
-        await connection.rollback()
+def _lost(error: BaseException, gone: bool, at_once: bool) -> bool:
+    if not isinstance(error, (DBAPIError, *_DRIVER_ERRORS)):
+        return False
+    cause = driver_error(error)
+    if at_once and isinstance(cause, asyncpg.ConnectionDoesNotExistError):
+        return False  # it may have been committed before the answer was lost
+    return gone or getattr(cause, "sqlstate", None) in _LOST_TO_ANOTHER

@@ -6,7 +6,7 @@ from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 from sqlalchemy import Connection
 
 from agentmem.facts import Fact, Step, Tombstone, Write, checked_name
-from agentmem.memory.providers import sql_dreams, sql_facts, sql_transcript, sql_writes
+from agentmem.memory.providers import sql_dreams, sql_facts, sql_set, sql_transcript, sql_writes
 from agentmem.memory.providers.checks import (
     checked_dream,
     checked_rows,
@@ -102,6 +102,13 @@ class SqlProvider:
         place = fact_place(agent, scope)
         name = checked_name(idempotency, "idempotency") if idempotency else ""
         checked = [checked_write(write, idempotency=name) for write in writes]
+        if len(checked) == 1 and sql_set.may_set(checked[0]):
+            one = checked[0]
+            return [
+                await self.database.write_at_once(
+                    lambda connection: sql_set.set_one(connection, place, one)
+                )
+            ]
         return await self._write(sql_writes.write, place, checked, name)
 
     async def append(self, agent: str, scope: str, rows: Sequence[TranscriptRow]) -> int:

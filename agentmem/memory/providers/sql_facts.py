@@ -6,6 +6,7 @@ from typing import Any
 from sqlalchemy import Connection, Select, bindparam, false, or_, select, tuple_
 
 from agentmem.facts import Evidence, Fact
+from agentmem.memory.providers.ready import Ready
 from agentmem.memory.providers.rows import Place, chunks, fact_of, now, value_of
 from agentmem.memory.providers.schema import fact_evidence, fact_versions, facts
 from agentmem.values import JSONObject, JSONValue
@@ -13,9 +14,9 @@ from agentmem.values import JSONObject, JSONValue
 _LIVE = or_(facts.c.expires_at.is_(None), facts.c.expires_at > bindparam("now"))
 _IN_SCOPE = (facts.c.agent == bindparam("agent"), facts.c.scope == bindparam("scope"))
 
-_ONE = select(facts.c.value).where(*_IN_SCOPE, facts.c.key == bindparam("key"), _LIVE)
-_ALL = select(facts.c.key, facts.c.value).where(*_IN_SCOPE, _LIVE).order_by(facts.c.key)
-_KEYS = select(facts.c.key).where(*_IN_SCOPE, _LIVE).order_by(facts.c.key)
+_ONE = Ready(select(facts.c.value).where(*_IN_SCOPE, facts.c.key == bindparam("key"), _LIVE))
+_ALL = Ready(select(facts.c.key, facts.c.value).where(*_IN_SCOPE, _LIVE).order_by(facts.c.key))
+_KEYS = Ready(select(facts.c.key).where(*_IN_SCOPE, _LIVE).order_by(facts.c.key))
 _SCOPES = select(facts.c.scope).where(_IN_SCOPE[0], _LIVE).distinct().order_by(facts.c.scope)
 _ENTRIES = select(facts).where(*_IN_SCOPE).order_by(facts.c.key)
 _ENTRIES_NAMED = _ENTRIES.where(facts.c.key.in_(bindparam("keys", expanding=True)))
@@ -23,18 +24,18 @@ _ENTRIES_NAMED = _ENTRIES.where(facts.c.key.in_(bindparam("keys", expanding=True
 
 def recall_one(connection: Connection, place: Place, key: str) -> JSONValue:
     """Return a key's value, None if it is missing or has expired."""
-    found = connection.execute(_ONE, _at(place) | {"key": key}).scalar_one_or_none()
-    return value_of(found)
+    rows = _ONE.rows(connection, _at(place) | {"key": key})
+    return value_of(rows[0][0]) if rows else None
 
 
 def recall_all(connection: Connection, place: Place) -> JSONObject:
     """Return the scope's values by key, in the order of the keys."""
-    return {key: value_of(text) for key, text in connection.execute(_ALL, _at(place))}
+    return {key: value_of(text) for key, text in _ALL.rows(connection, _at(place))}
 
 
 def keys(connection: Connection, place: Place) -> list[str]:
     """Return the scope's keys, sorted."""
-    return list(connection.execute(_KEYS, _at(place)).scalars())
+    return [key for (key,) in _KEYS.rows(connection, _at(place))]
 
 
 def scopes(connection: Connection, agent: str) -> list[str]:

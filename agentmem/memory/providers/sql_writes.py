@@ -21,8 +21,7 @@ from agentmem.memory.providers.sql_confirm import (
     strengthened,
 )
 from agentmem.memory.providers.sql_heads import Head, heads
-
-_SAID = ("trust", "importance", "kind", "writer", "said_at", "valid_from", "valid_to", "expires_at")
+from agentmem.memory.providers.sql_set import SAID
 
 
 def _upsert(dialect_insert: Any) -> Any:
@@ -122,11 +121,11 @@ def apply(connection: Connection, place: Place, writes: Sequence[Checked]) -> li
 
 def _version(place: Place, checked: Checked, head: Head, at: datetime) -> dict[str, Any]:
     write = checked.write
-    said = {name: getattr(write, name) for name in _SAID}
+    said = {name: getattr(write, name) for name in SAID}
     pinned = bool(head.current and head.current["pinned"])
     if write.op == "remove" and head.current:
         # A tombstone keeps what was said of the fact, with the writer and trust of its removal.
-        said = {name: head.current[name] for name in _SAID}
+        said = {name: head.current[name] for name in SAID}
         said |= {"writer": write.writer, "trust": write.trust}
     return {
         **place._asdict(),

@@ -1,23 +1,23 @@
 """SQLite: a thread that writes and a thread that reads, each with a connection of its own.
 
-SQLite's calls block, so they leave the event loop for a thread. A whole operation goes there at
-once: the loop is crossed once an operation, not once a statement, and one that is cancelled still
-ends as a whole. `docs/decisions/0007-sqlite-in-threads.md` has the measurements.
+What waits to be written is written in one transaction: the file is synchronised once for all of it.
+`docs/decisions/0007-sqlite-in-threads.md` has the measurements.
 """
 
 import asyncio
 import sqlite3
 import time
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from sqlalchemy import URL, Connection, Engine, StaticPool, create_engine, event
 from sqlalchemy.exc import OperationalError
 
-from agentmem.errors import ProviderError
-from agentmem.memory.providers.database import ATTEMPTS, Result, Work, wrapped
+from agentmem.memory.providers.database import ATTEMPTS, Result, Work, driver_error, wrapped
+from agentmem.memory.providers.lane import Lane, Outcome, outcome
 from agentmem.memory.providers.migrate import upgrade
+from agentmem.memory.providers.ready import RAW
 
 BUSY_SECONDS = 10.0
 """How long a statement waits for another process's lock before it counts as lost."""
@@ -35,9 +35,9 @@ class SqliteDatabase:
         self.name = f"SQLite {path.name}" if path else "SQLite in memory"
         self._path = path
         self._engine = _engine(path)
-        self._writer = _Lane(self._engine)
+        self._writer = Lane(self._engine, _write)
         # A database in memory belongs to its one connection.
-        self._reader = _Lane(self._engine) if path else self._writer
+        self._reader = Lane(self._engine, _read) if path else self._writer
 
     @property
     def checked_out(self) -> int:
@@ -53,13 +53,17 @@ class SqliteDatabase:
 
     async def read(self, work: Work[Result]) -> Result:
         """Run reads, beside a write that is going on."""
-        with wrapped(self.name):
-            return await self._reader.run(lambda connection: _reading(connection, work))
+        with wrapped(self.name, sqlite3.Error):
+            return await self._reader.run(work)
 
     async def write(self, work: Work[Result]) -> Result:
-        """Run work in one transaction that holds the write lock from its start."""
-        with wrapped(self.name):
-            return await self._writer.run(lambda connection: _writing(connection, work))
+        """Run work in a transaction that holds the write lock from its start."""
+        with wrapped(self.name, sqlite3.Error):
+            return await self._writer.run(work)
+
+    async def write_at_once(self, work: Work[Result]) -> Result:
+        """Run work in a transaction, as `write` does."""
+        return await self.write(work)
 
     async def close(self) -> None:
         """Close both connections and end their threads."""
@@ -67,52 +71,15 @@ class SqliteDatabase:
         await self._reader.close()
 
 
-class _Lane:
-    """A thread and its connection, made on first use; one operation at a time."""
-
-    def __init__(self, engine: Engine) -> None:
-        self.busy = 0
-        self._engine = engine
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="agentmem-sqlite")
-        self._connection: Connection | None = None
-        self._closed = False
-
-    async def run(self, work: Work[Result]) -> Result:
-        if self._closed:
-            raise ProviderError("this SQLite store was closed; open it again")
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._thread, self._run, work)
-
-    async def close(self) -> None:
-        if not self._closed:
-            self._closed = True
-            await asyncio.get_running_loop().run_in_executor(self._thread, self._close)
-            self._thread.shutdown(wait=False)
-
-    def _run(self, work: Work[Result]) -> Result:
-        self.busy += 1
-        try:
-            if self._connection is None:
-                self._connection = self._engine.connect()
-            return work(self._connection)
-        finally:
-            self.busy -= 1
-
-    def _close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-            self._engine.dispose()
-
-
 def _engine(path: Path | None) -> Engine:
     url = URL.create("sqlite", database=str(path) if path else None)
     # Without an isolation level the driver leaves BEGIN to us.
     connect: dict[str, Any] = {"timeout": BUSY_SECONDS, "isolation_level": None}
+    options: dict[str, Any] = {"hide_parameters": True, "execution_options": {RAW: True}}
     if path is None:
         connect["check_same_thread"] = False
-        return create_engine(url, connect_args=connect, poolclass=StaticPool, hide_parameters=True)
-    engine = create_engine(url, connect_args=connect, hide_parameters=True)
+        return create_engine(url, connect_args=connect, poolclass=StaticPool, **options)
+    engine = create_engine(url, connect_args=connect, **options)
     event.listen(engine, "connect", _write_ahead)
     return engine
 
@@ -130,27 +97,42 @@ def _write_ahead(connection: sqlite3.Connection, _record: object) -> None:
             time.sleep(0.1 * attempt)
 
 
-def _reading(connection: Connection, work: Work[Result]) -> Result:
-    try:
-        return work(connection)
-    finally:
-        connection.rollback()
+def _read(connection: Connection, works: Sequence[Work[Any]]) -> list[Outcome]:
+    outcomes = [outcome(work, connection) for work in works]
+    connection.rollback()
+    return outcomes
 
 
-def _writing(connection: Connection, work: Work[Result]) -> Result:
+def _write(connection: Connection, works: Sequence[Work[Any]]) -> list[Outcome]:
+    written = outcome(lambda connection: _transaction(connection, works), connection)
+    if written.error is None:
+        return [Outcome(result) for result in written.result]
+    if len(works) == 1:
+        return [written]
+    # Nothing of it has happened. Each on its own, so that one's failure is no other's.
+    return [alone for work in works for alone in _write(connection, [work])]
+
+
+def _transaction(connection: Connection, works: Sequence[Work[Any]]) -> list[Any]:
     # Only BEGIN and COMMIT can find the file locked by another process, and then nothing has
     # been done yet: the repeat starts from the beginning.
+    driver = cast(sqlite3.Connection, connection.connection.dbapi_connection)
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            with connection.begin():
-                connection.exec_driver_sql("BEGIN IMMEDIATE")
-                return work(connection)
-        except OperationalError as error:
-            if attempt == ATTEMPTS or not _locked(error.orig):
+            driver.execute("BEGIN IMMEDIATE")
+            results = [work(connection) for work in works]
+            driver.execute("COMMIT")
+            return results
+        except (sqlite3.OperationalError, OperationalError) as error:
+            if attempt == ATTEMPTS or not _locked(driver_error(error)):
                 raise
+        finally:
+            if driver.in_transaction:
+                driver.execute("ROLLBACK")
+            connection.rollback()  # for SQLAlchemy, which has counted along
     raise AssertionError("unreachable")
 
 
-def _locked(error: BaseException | None) -> bool:
+def _locked(error: BaseException) -> bool:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     return code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}

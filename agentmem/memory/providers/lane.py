@@ -1,0 +1,148 @@
+"""A thread with a connection of its own, for a database whose calls block.
+
+The event loop is crossed twice an operation, there and back, however many statements it has; and
+all operations that wait when the thread is free cross together. One that is cancelled while it runs
+still ends as a whole.
+"""
+
+import asyncio
+import weakref
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, Engine
+
+from agentmem.errors import ProviderError
+from agentmem.memory.providers.database import Result, Work
+
+TOGETHER = 32
+"""The most operations that the thread takes at once."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How an operation ended: its result, or the error that it raised."""
+
+    result: Any = None
+    error: BaseException | None = None
+
+
+Run = Callable[[Connection, Sequence[Work[Any]]], list[Outcome]]
+"""Runs several operations on the connection and returns an outcome for each."""
+
+
+class _Job(NamedTuple):
+    work: Work[Any]
+    done: "asyncio.Future[Any]"
+
+
+_Queue = SimpleQueue[_Job | None]
+
+
+class Lane:
+    """A thread and its connection, made on first use.
+
+    Args:
+        engine: Where the connection comes from.
+        run: How the thread runs the operations that have come together.
+    """
+
+    def __init__(self, engine: Engine, run: Run) -> None:
+        self._jobs: _Queue = SimpleQueue()
+        self._thread = _Thread(self._jobs, engine, run)
+        self._started = self._closed = False
+        # A store that nobody closes does not keep its thread.
+        self._end = weakref.finalize(self, self._jobs.put, None)
+        self._end.atexit = False
+
+    @property
+    def busy(self) -> int:
+        """Operations that are running or wait for the thread."""
+        return self._thread.busy + self._jobs.qsize()
+
+    async def run(self, work: Work[Result]) -> Result:
+        """Run an operation and return its result."""
+        if self._closed:
+            raise ProviderError("this SQLite store was closed; open it again")
+        if not self._started:
+            self._started = True
+            self._thread.start()
+        done: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        self._jobs.put(_Job(work, done))
+        return await done
+
+    async def close(self) -> None:
+        """Let what waits end, then give back the connection and end the thread."""
+        self._closed = True
+        if self._started:
+            self._end()
+            await asyncio.to_thread(self._thread.join)
+
+
+class _Thread(Thread):
+    def __init__(self, jobs: _Queue, engine: Engine, run: Run) -> None:
+        # Whoever awaits a result keeps the process alive, nothing else does.
+        super().__init__(name="agentmem-sqlite", daemon=True)
+        self.busy = 0
+        self._jobs = jobs
+        self._engine = engine
+        self._operate = run
+
+    def run(self) -> None:
+        connection: Connection | None = None
+        while (jobs := self._next()) is not None:
+            try:
+                connection = connection or self._engine.connect()
+                outcomes = self._operate(connection, [job.work for job in jobs])
+            except BaseException as error:
+                outcomes = [Outcome(error=error)] * len(jobs)
+            self.busy = 0
+            _answer(jobs, outcomes)
+        if connection is not None:
+            connection.close()
+            self._engine.dispose()
+
+    def _next(self) -> list[_Job] | None:
+        """Wait for operations and take all that are there; None at the end."""
+        jobs: list[_Job] = []
+        job = self._jobs.get()
+        while job is not None:
+            self.busy += 1
+            jobs.append(job)
+            if len(jobs) == TOGETHER or self._jobs.empty():
+                return [job for job in jobs if not job.done.cancelled()]
+            job = self._jobs.get()
+        if jobs:
+            self._jobs.put(None)  # the end comes after them
+        return jobs or None
+
+
+def outcome(work: Work[Any], connection: Connection) -> Outcome:
+    """Run one operation."""
+    try:
+        return Outcome(work(connection))
+    except BaseException as error:
+        return Outcome(error=error)
+
+
+def _answer(jobs: Sequence[_Job], outcomes: Sequence[Outcome]) -> None:
+    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[_Job, Outcome]]] = {}
+    for job, one in zip(jobs, outcomes, strict=True):
+        by_loop.setdefault(job.done.get_loop(), []).append((job, one))
+    for loop, some in by_loop.items():
+        with suppress(RuntimeError):  # the loop has ended, and with it who waited
+            loop.call_soon_threadsafe(_tell, some)
+
+
+def _tell(answers: Sequence[tuple[_Job, Outcome]]) -> None:
+    for job, one in answers:
+        if job.done.done():
+            continue
+        if one.error is None:
+            job.done.set_result(one.result)
+        else:
+            job.done.set_exception(one.error)

@@ -1,0 +1,107 @@
+"""One key set to one value: what almost every write is, in as few statements as the database can.
+
+On PostgreSQL one statement is the whole transaction: it waits for the key's lock, writes the fact
+and appends its version. It sees the rows from before it waited, but an upsert meets the row as it
+is now and counts on from that. Only for a key that was removed meanwhile would its version be one
+that is taken: the table refuses it, and the statement is run again.
+"""
+
+from typing import Any
+
+from sqlalchemy import (
+    CTE,
+    BigInteger,
+    Connection,
+    bindparam,
+    false,
+    func,
+    insert,
+    literal_column,
+    select,
+)
+from sqlalchemy.dialects import postgresql, sqlite
+
+from agentmem.memory.providers.checks import Checked
+from agentmem.memory.providers.locks import numbers
+from agentmem.memory.providers.ready import Ready
+from agentmem.memory.providers.rows import Place, now
+from agentmem.memory.providers.schema import fact_versions, facts
+
+SAID = ("trust", "importance", "kind", "writer", "said_at", "valid_from", "valid_to", "expires_at")
+"""What a write says of its fact, besides the value."""
+
+_KEY = ("agent", "scope", "key")
+_GIVEN = (*_KEY, "value", "recorded_at", *SAID)
+
+
+def may_set(checked: Checked) -> bool:
+    """Whether a write is a set and nothing else: no evidence, no name of its call."""
+    write = checked.write
+    return write.op == "set" and not write.evidence and not checked.idempotency
+
+
+def set_one(connection: Connection, place: Place, checked: Checked) -> int:
+    """Store a value under a key and append its version; return that version."""
+    write = checked.write
+    row: dict[str, Any] = {name: getattr(write, name) for name in SAID}
+    row |= {"agent": place.agent, "scope": place.scope, "key": write.key}
+    row |= {"value": checked.text, "recorded_at": now(), "trust": str(write.trust)}
+    row["reason"] = write.reason
+    if connection.dialect.name == "postgresql":
+        scope, key = numbers(place, write.key)
+        row |= {"scope_lock": scope, "key_lock": key}
+        ((version,),) = _AT_ONCE.rows(connection, row)
+    else:
+        ((version,),) = _UPSERT.rows(connection, row)
+        _APPEND.rows(connection, row)
+    return version
+
+
+def _upsert(dialect_insert: Any, held: CTE | None = None) -> Any:
+    newest = (
+        select(func.max(fact_versions.c.version))
+        .where(*(fact_versions.c[name] == bindparam(name) for name in _KEY))
+        .scalar_subquery()
+    )
+    next_version = select(func.coalesce(newest, literal_column("0")) + literal_column("1"))
+    if held is not None:
+        next_version = next_version.select_from(held)
+    values: dict[str, Any] = {name: bindparam(name, type_=facts.c[name].type) for name in _GIVEN}
+    values |= {"version": next_version.scalar_subquery(), "pinned": false()}
+    statement = dialect_insert(facts).values(values)
+    replaced = {name: statement.excluded[name] for name in _GIVEN if name not in _KEY}
+    replaced["version"] = facts.c.version + literal_column("1")
+    return statement.on_conflict_do_update(index_elements=list(_KEY), set_=replaced)
+
+
+def _append(fact: Any) -> Any:
+    row: dict[str, Any] = {column.name: fact[column.name] for column in facts.c}
+    row |= {
+        "op": literal_column("'set'"),
+        "reason": bindparam("reason", type_=fact_versions.c.reason.type),
+    }
+    row |= {
+        column.name: literal_column("''") for column in fact_versions.c if column.name not in row
+    }
+    return list(row), select(*row.values())
+
+
+def _at_once() -> Any:
+    held = select(
+        func.pg_advisory_xact_lock_shared(bindparam("scope_lock", type_=BigInteger)).label("scope"),
+        func.pg_advisory_xact_lock(bindparam("key_lock", type_=BigInteger)).label("key"),
+    ).cte("held")
+    fact = _upsert(postgresql.insert, held).returning(*facts.c).cte("fact")
+    return insert(fact_versions).from_select(*_append(fact.c)).returning(fact_versions.c.version)
+
+
+def _append_stored() -> Any:
+    names, fact = _append(facts.c)
+    return insert(fact_versions).from_select(
+        names, fact.where(*(facts.c[name] == bindparam(name) for name in _KEY))
+    )
+
+
+_AT_ONCE = Ready(_at_once())
+_UPSERT = Ready(_upsert(sqlite.insert).returning(facts.c.version))
+_APPEND = Ready(_append_stored())

@@ -20,6 +20,9 @@ from . import forks
 from .conftest import on_postgresql
 
 
+HEAD = "0002"
+
+
 def differences(connection: Connection) -> list[Any]:
     """What the migrated database lacks of the schema that the code uses."""
     context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
@@ -34,7 +37,7 @@ def versions(connection: Connection) -> list[str]:
 async def test_the_steps_lead_to_the_schema_in_use(store: SqlProvider) -> None:
     """What the migrations make is what the statements expect, and its version is recorded."""
     assert await store.database.write(differences) == []
-    assert await store.database.read(versions) == ["0001"]
+    assert await store.database.read(versions) == [HEAD]
 
 
 async def test_every_table_is_named_as_ours(store: SqlProvider) -> None:
@@ -61,7 +64,7 @@ async def test_opening_again_keeps_everything(store: SqlProvider) -> None:
     await store.memorize("a", "s", "k", 1)
     await asyncio.gather(*(store.open() for _ in range(5)))
     assert await store.recall("a", "s") == {"k": 1}
-    assert await store.database.read(versions) == ["0001"]
+    assert await store.database.read(versions) == [HEAD]
 
 
 @pytest.mark.postgresql
@@ -100,7 +103,7 @@ async def test_eight_processes_open_an_empty_postgresql(postgres_server: Postgre
     await forks.finish(await forks.start("open", postgres_server.url(name), 8))
     store = on_postgresql(postgres_server.url(name))
     assert len(await store.keys("a", "s")) == 8
-    assert await store.database.read(versions) == ["0001"]
+    assert await store.database.read(versions) == [HEAD]
     await store.close()
     await postgres_server.drop(name)
 

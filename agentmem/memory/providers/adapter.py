@@ -5,13 +5,14 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
-from agentmem.errors import AgentMemError, ProviderError
+from agentmem.errors import AgentMemError, ConfigurationError, ProviderError
 from agentmem.facts import Fact, Step, Tombstone, Write, checked_name
+from agentmem.journal import FactVersion, Undone
 from agentmem.memory.providers.checks import CheckedStep, checked_step, checked_write, fact_place
 from agentmem.memory.providers.own_records import OwnRecords
 from agentmem.memory.providers.protocol import DreamRecord, MemoryProvider, TransactionalProvider
 from agentmem.memory.providers.standing import standing_steps
-from agentmem.values import JSONValue, dump_json
+from agentmem.values import JSONObject, JSONValue, dump_json
 
 logger = logging.getLogger(__name__)
 
@@ -114,6 +115,45 @@ class PlainProvider(OwnRecords):
         conflicts = [step.id for step in steps if step.id not in set(applied)]
         done = record.replace(applied=applied, conflicts=conflicts)
         return await self._own.commit(self.own_agent(agent), scope, done, [])
+
+    async def history(self, agent: str, scope: str, key: str) -> list[FactVersion]:
+        """Return nothing: this store has no history."""
+        return []
+
+    async def undo(self, agent: str, scope: str, change: str) -> Undone:
+        """Refuse: without a history nothing can be taken back."""
+        raise self._cannot("keeps no history: there is nothing to undo from")
+
+    async def pin(self, agent: str, scope: str, key: str, pinned: bool = True) -> bool:
+        """Refuse: there is no place to say that a fact is pinned."""
+        raise self._cannot("cannot pin facts")
+
+    async def erase(self, agent: str, scope: str) -> dict[str, int]:
+        """Forget the scope's facts, and delete what lies of it in the worker's own store."""
+        gone = len(await self.keys(agent, scope))
+        await self.forget(agent, scope)
+        return await self._own.erase(self.own_agent(agent), scope) | {"facts": gone}
+
+    async def export(self, agent: str, scope: str) -> list[JSONObject]:
+        """Return the facts' keys and values, and what lies of the scope in the own store."""
+        values: dict[str, Any] = await self.recall(agent, scope)
+        rows = [{"table": "facts", "key": key, "value": value} for key, value in values.items()]
+        return rows + await self._own.export(self.own_agent(agent), scope)
+
+    async def restore(self, agent: str, scope: str, rows: Sequence[JSONObject]) -> int:
+        """Store the facts' values and put the rest into the own store; their history is lost."""
+        if await self.keys(agent, scope):
+            raise self._cannot(f"holds facts of {agent!r}, {scope!r}: erase them first")
+        rest = [row for row in rows if not str(row.get("table")).startswith(("fact", "calls"))]
+        done = await self._own.restore(self.own_agent(agent), scope, rest)
+        values = {str(row["key"]): row.get("value") for row in rows if row.get("table") == "facts"}
+        writes = [Write.model_construct(key=key, value=value) for key, value in values.items()]
+        return done + len(await self.write(agent, scope, writes))
+
+    def _cannot(self, what: str) -> ConfigurationError:
+        return ConfigurationError(
+            f"provider {self._name!r} {what}; agentmem.TransactionalProvider says what it lacks"
+        )
 
     async def close(self) -> None:
         """Close the user's store if it can be closed; the worker's own stays open."""

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
+from datetime import date, datetime
 from typing import Literal
 
 from agentmem.facts import KEY_BYTES, checked_name
@@ -14,6 +15,7 @@ from agentmem.memory.providers.protocol import (
     TransactionalProvider,
     TranscriptRow,
 )
+from agentmem.memory.providers.records import MessageId
 
 
 class OwnRecords:
@@ -84,3 +86,19 @@ class OwnRecords:
     async def save_reply(self, agent: str, scope: str, dream_id: str, reply: ReplyRecord) -> None:
         """Keep a model reply before it is used, in place of one of the same phase and step."""
         await self._own.save_reply(self.own_agent(agent), scope, dream_id, reply)
+
+    async def use(self, agent: str, scope: str, keys: Sequence[str], day: date) -> None:
+        """Note on which day facts were asked for by key."""
+        await self._own.use(self.own_agent(agent), scope, keys, day)
+
+    async def used(self, agent: str, scope: str) -> dict[str, date]:
+        """Return the last day that each key was asked for."""
+        return await self._own.used(self.own_agent(agent), scope)
+
+    async def forget_message(self, agent: str, scope: str, message: MessageId) -> int:
+        """Blank a message's text in the transcript; return how many rows held it."""
+        return await self._own.forget_message(self.own_agent(agent), scope, message)
+
+    async def expire(self, before: datetime) -> int:
+        """Delete nothing: the other store does that for all that lies in it."""
+        return 0

@@ -5,105 +5,21 @@ dreams on it commit in one transaction, can be undone, and keep their evidence b
 """
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from agentmem.facts import Fact, Step, Tombstone, Write
-from agentmem.values import JSONObject, JSONValue, Wire
+from agentmem.memory.providers.accountable import Accountable
+from agentmem.memory.providers.records import (
+    DreamRecord,
+    Range,
+    ReplyRecord,
+    ScopeState,
+    TranscriptRow,
+)
+from agentmem.values import JSONValue
 
 TOMBSTONES = 1_000
 """The most tombstones that a store tells of."""
-
-
-class TranscriptRow(Wire):
-    """One message of a conversation, as long-term memory keeps it for the next dream.
-
-    Attributes:
-        session: The session's first run id.
-        memory: The working memory within the session, `wm0`, ...
-        seq: Its place in that memory, from 1, without gaps.
-        message: The message's id, `m7`.
-        role: `user`, `assistant`, `tool_call` or `tool_result`.
-        text: What was said; tool calls and results shortened.
-        at: When it was said, aware.
-        turn: The turn that it belongs to.
-        name: The tool, for calls and results.
-        recalled: Whether it shows what long-term memory already knew: never learned again.
-        forgotten: Whether its text was taken away on request.
-    """
-
-    session: str
-    memory: str
-    seq: int
-    message: str
-    role: str
-    text: str
-    at: datetime
-    turn: int = 0
-    name: str = ""
-    recalled: bool = False
-    forgotten: bool = False
-
-
-class Range(Wire):
-    """Consecutive rows of one session's transcript: `first` to `last`, both included."""
-
-    session: str
-    memory: str
-    first: int
-    last: int
-
-
-class ScopeState(Wire):
-    """What the failure gate knows of a scope; lives outside the user's facts.
-
-    Attributes:
-        failures: Attempts since the last dream that went well, the running one included.
-        last_attempt: When the last attempt began.
-    """
-
-    failures: int = 0
-    last_attempt: datetime | None = None
-
-
-class DreamRecord(Wire):
-    """What a store keeps of one dream: its frozen view, its draft and how it ended.
-
-    Attributes:
-        id: The dream's run id.
-        status: `running`, or how it ended.
-        opened_at: When it began.
-        ranges: The evidence that it reads, and that its commit consumes.
-        snapshot: The facts that it sees, key to version.
-        data: What its phases keep from each other: settings, aliases, reports, the draft.
-        applied: Changes that its commit applied, by id.
-        conflicts: Changes that its commit dropped because the store had moved on.
-    """
-
-    id: str
-    status: str = "running"
-    opened_at: datetime
-    ranges: list[Range] = []
-    snapshot: dict[str, int] = {}
-    data: JSONObject = {}
-    applied: list[str] = []
-    conflicts: list[str] = []
-
-
-class ReplyRecord(Wire):
-    """A paid model reply of a dream, kept before it is used.
-
-    Attributes:
-        phase: The phase that asked.
-        step: Which of the phase's requests it answers, from 0.
-        digest: Of the request's bytes; a reply is reused only for the very same request.
-        reply: The reply.
-    """
-
-    phase: str
-    step: int
-    digest: str
-    reply: JSONObject
 
 
 @runtime_checkable
@@ -138,7 +54,7 @@ class MemoryProvider(Protocol):
 
 
 @runtime_checkable
-class TransactionalProvider(MemoryProvider, Protocol):
+class TransactionalProvider(MemoryProvider, Accountable, Protocol):
     """A store that keeps history and evidence, and commits a dream in one transaction."""
 
     async def entries(
@@ -160,7 +76,8 @@ class TransactionalProvider(MemoryProvider, Protocol):
         That is each key whose newest version removes it without a survivor (`replaced_by`): by
         code or by the agent, whatever the reason, or by a dream for the reason `retracted` or
         `asked_to_forget`. A dream's housekeeping leaves none. A fact went when its removal was
-        written; one that a dream took away, when its newest evidence asked for it.
+        written; one that a dream took away, when its newest evidence asked for it. So is each key
+        whose newest version undoes a value: that value was taken back when the undo was written.
         """
         ...
 

@@ -121,6 +121,16 @@ fact_evidence = Table(
 )
 """The messages that a version of a fact rests on; they outlive the transcript."""
 
+fact_confirmations = Table(
+    "agentmem_fact_confirmations",
+    metadata,
+    *_keys("agent", "scope", "key", "dream"),
+    _number("version", primary_key=True),
+    _name("change_id"),
+    *(_text("trust"), _time("said_at", nullable=True), _text("places")),
+)
+"""What a dream's confirmation found: trust and time before it, and where its evidence stands."""
+
 fact_usage = Table(
     "agentmem_fact_usage",
     metadata,

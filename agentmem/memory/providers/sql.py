@@ -1,9 +1,7 @@
 """`SqlProvider`: the whole contract of a memory store, on any database that we know."""
 
-from collections.abc import Callable, Sequence
-from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
-
-from sqlalchemy import Connection
+from collections.abc import Sequence
+from typing import Any, Literal
 
 from agentmem.facts import Fact, Step, Tombstone, Write, checked_name
 from agentmem.memory.providers import sql_dreams, sql_facts, sql_set, sql_transcript, sql_writes
@@ -15,7 +13,6 @@ from agentmem.memory.providers.checks import (
     fact_place,
     session_place,
 )
-from agentmem.memory.providers.database import Database
 from agentmem.memory.providers.protocol import (
     DreamRecord,
     Range,
@@ -23,15 +20,13 @@ from agentmem.memory.providers.protocol import (
     ScopeState,
     TranscriptRow,
 )
+from agentmem.memory.providers.sql_accountable import SqlAccountable
 from agentmem.memory.providers.sql_commit import commit
 from agentmem.memory.providers.sql_tombstones import tombstones
 from agentmem.values import JSONValue
 
-P = ParamSpec("P")
-Result = TypeVar("Result")
 
-
-class SqlProvider:
+class SqlProvider(SqlAccountable):
     """A `TransactionalProvider` over a database.
 
     Names and values are checked before the database is touched; what its driver raises comes out
@@ -40,9 +35,6 @@ class SqlProvider:
     Args:
         database: Where the tables are.
     """
-
-    def __init__(self, database: Database) -> None:
-        self.database = database
 
     async def open(self) -> None:
         """Bring the schema up to date; safe when several workers do it at once."""
@@ -172,13 +164,3 @@ class SqlProvider:
         place = session_place(agent, scope)
         checked = [checked_step(record.id, step) for step in steps]
         return await self._write(commit, place, checked_dream(record), checked)
-
-    async def _read(
-        self, work: Callable[Concatenate[Connection, P], Result], *args: P.args, **kwargs: P.kwargs
-    ) -> Result:
-        return await self.database.read(lambda connection: work(connection, *args, **kwargs))
-
-    async def _write(
-        self, work: Callable[Concatenate[Connection, P], Result], *args: P.args, **kwargs: P.kwargs
-    ) -> Result:
-        return await self.database.write(lambda connection: work(connection, *args, **kwargs))

@@ -7,8 +7,12 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, insert, select, tuple_, update
 
 from agentmem.facts import RANK, Evidence, Trust, Write
-from agentmem.memory.providers.rows import Place, chunks
-from agentmem.memory.providers.schema import fact_evidence, fact_versions
+from agentmem.memory.providers.rows import Place, chunks, dump
+from agentmem.memory.providers.schema import (
+    fact_confirmations,
+    fact_evidence,
+    fact_versions,
+)
 
 _VERSION = ("agent", "scope", "key", "version")
 _EVIDENCE = tuple(Evidence.model_fields)
@@ -16,6 +20,7 @@ _Message = tuple[str, str, str]
 
 # Statements stand ready: building one costs more than running it.
 _WITNESS = insert(fact_evidence)
+_INVERSE = insert(fact_confirmations)
 _KNOWN = (
     select(fact_evidence)
     .where(fact_evidence.c.agent == bindparam("agent"), fact_evidence.c.scope == bindparam("scope"))
@@ -38,10 +43,16 @@ class Confirmed:
 
     Attributes:
         row: It, as it is now.
+        before: It, as it was.
+        dream: The dream that confirms it, if one does.
+        change: That dream's change.
         evidence: The messages that confirm it.
     """
 
     row: dict[str, Any]
+    before: dict[str, Any]
+    dream: str = ""
+    change: str = ""
     evidence: list[Evidence] = field(default_factory=list[Evidence])
 
 
@@ -63,12 +74,18 @@ def store_confirmed(connection: Connection, place: Place, confirmed: Sequence[Co
     connection.execute(_STRENGTHEN, strong)
     there = _there(connection, place, confirmed)
     added: list[dict[str, Any]] = []
+    inverse: list[dict[str, Any]] = []
     for one in confirmed:
         known = there.get((one.row["key"], one.row["version"]), {})
         new = {_message(item): item for item in one.evidence if _message(item) not in known}
-        added += evidence_rows(one.row, new.values(), max(known.values(), default=-1) + 1)
+        rows = evidence_rows(one.row, new.values(), max(known.values(), default=-1) + 1)
+        added += rows
+        if one.dream:
+            inverse.append(_inverse(one, [row["place"] for row in rows]))
     if added:
         connection.execute(_WITNESS, added)
+    if inverse:
+        connection.execute(_INVERSE, inverse)
 
 
 def evidence_rows(
@@ -80,6 +97,16 @@ def evidence_rows(
         of_version | {"place": number, **{name: getattr(item, name) for name in _EVIDENCE}}
         for number, item in enumerate(evidence, first)
     ]
+
+
+def _inverse(one: Confirmed, places: list[int]) -> dict[str, Any]:
+    return {
+        **{name: one.row[name] for name in _VERSION},
+        **{name: one.before[name] for name in ("trust", "said_at")},
+        "dream": one.dream,
+        "change_id": one.change,
+        "places": dump(places),
+    }
 
 
 def _there(

@@ -2,12 +2,15 @@
 
 from typing import Any
 
-from sqlalchemy import Connection, Select, bindparam, case, func, or_, select
+from sqlalchemy import Connection, Select, and_, bindparam, case, func, or_, select
 
 from agentmem.facts import Tombstone
 from agentmem.memory.providers.protocol import TOMBSTONES
 from agentmem.memory.providers.rows import Place, value_of
 from agentmem.memory.providers.schema import fact_evidence, fact_versions
+
+UNDONE = "undone"
+"""Why an undo writes a version: what the one before it said is taken back."""
 
 _TAKEN_BACK = ("retracted", "asked_to_forget")
 """Why a dream removes what somebody does not want to be known any more."""
@@ -30,15 +33,20 @@ def _tombstones() -> Select[*tuple[Any, ...]]:
     )
     by_dream = gone.c.writer == "dream"
     # A dream comes after the words that it obeys, and may come after others that overturn them.
-    at = case((by_dream, func.coalesce(asked_at, gone.c.recorded_at)), else_=gone.c.recorded_at)
+    undone = gone.c.reason == UNDONE  # takes back what the version before it said
+    at = case(
+        (and_(by_dream, ~undone), func.coalesce(asked_at, gone.c.recorded_at)),
+        else_=gone.c.recorded_at,
+    )
+    asked_for = or_(~by_dream, gone.c.reason.in_(_TAKEN_BACK))
     same = [(then.c[name], newer.c[name], gone.c[name]) for name in ("agent", "scope", "key")]
     later = select(newer.c.key).where(*(there == here for _, there, here in same))
     return (
         select(gone.c.key, then.c.value, then.c.trust, at.label("at"))
         .where(*(there == here for there, _, here in same), then.c.version == gone.c.version - 1)
         .where(gone.c.agent == bindparam("agent"), gone.c.scope == bindparam("scope"))
-        .where(gone.c.op == "remove", gone.c.replaced_by == "")
-        .where(or_(~by_dream, gone.c.reason.in_(_TAKEN_BACK)))
+        .where(then.c.op == "set")
+        .where(or_(undone, and_(gone.c.op == "remove", gone.c.replaced_by == "", asked_for)))
         .where(~later.where(newer.c.version > gone.c.version).exists())
         .order_by(gone.c.recorded_at.desc(), gone.c.key)
         .limit(TOMBSTONES)

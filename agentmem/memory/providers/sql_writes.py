@@ -9,7 +9,6 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, delete, insert, literal, null, select
 from sqlalchemy.dialects import postgresql, sqlite
 
-from agentmem.facts import Write
 from agentmem.memory.providers.checks import Checked
 from agentmem.memory.providers.locks import hold
 from agentmem.memory.providers.rows import Place, chunks, dump, now
@@ -106,7 +105,7 @@ def apply(connection: Connection, place: Place, writes: Sequence[Checked]) -> li
             left.append(0)
             continue
         if checked.write.op == "confirm" and head.current:
-            stand[key] = _confirm(checked.write, head.current, rows)
+            stand[key] = _confirm(checked, head.current, rows)
             left.append(head.version)
             continue
         version = _version(place, checked, head, at)
@@ -145,11 +144,12 @@ def _version(place: Place, checked: Checked, head: Head, at: datetime) -> dict[s
     }
 
 
-def _confirm(write: Write, current: dict[str, Any], rows: _Rows) -> Head:
-    row = strengthened(current, write)
-    confirmed = rows.confirmed.setdefault((write.key, row["version"]), Confirmed(row))
+def _confirm(checked: Checked, current: dict[str, Any], rows: _Rows) -> Head:
+    row = strengthened(current, checked.write)
+    new = Confirmed(row, current, checked.dream, checked.change)
+    confirmed = rows.confirmed.setdefault((checked.write.key, row["version"]), new)
     confirmed.row = row
-    confirmed.evidence += write.evidence
+    confirmed.evidence += checked.write.evidence
     return Head(row["version"], row)
 
 

@@ -1,0 +1,32 @@
+"""What every part of a store over a database does: hand its work to the database."""
+
+from collections.abc import Callable
+from typing import Concatenate, ParamSpec, TypeVar
+
+from sqlalchemy import Connection
+
+from agentmem.memory.providers.database import Database
+
+P = ParamSpec("P")
+Result = TypeVar("Result")
+
+
+class SqlBase:
+    """A part of a store.
+
+    Args:
+        database: Where the tables are.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    async def _read(
+        self, work: Callable[Concatenate[Connection, P], Result], *args: P.args, **kwargs: P.kwargs
+    ) -> Result:
+        return await self.database.read(lambda connection: work(connection, *args, **kwargs))
+
+    async def _write(
+        self, work: Callable[Concatenate[Connection, P], Result], *args: P.args, **kwargs: P.kwargs
+    ) -> Result:
+        return await self.database.write(lambda connection: work(connection, *args, **kwargs))

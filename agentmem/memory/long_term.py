@@ -10,18 +10,19 @@ from agentmem.contracts import Fetch, Store, ToolSpec
 from agentmem.errors import ConfigurationError
 from agentmem.facts import checked_name, checked_value
 from agentmem.memory.in_workflow import called
-from agentmem.memory.providers.protocol import MemoryProvider
 from agentmem.memory.references import ProviderReference
 from agentmem.memory.tools import HINT, memory_tools
+from agentmem.memory.upkeep import Upkeep, opened
 from agentmem.values import JSONValue
 
 
-class LongTermMemory:
+class LongTermMemory(Upkeep):
     """Facts of one scope: a key and a JSON value each, kept until they are forgotten.
 
     In a workflow each method is a recorded activity: replay gives the same answer without asking
     the store again. Elsewhere (an activity, a script) it asks the store directly. Both give the
-    same results.
+    same results. `entries`, `history`, `undo`, `pin`, `unpin`, `erase`, `export` and `restore` are
+    for scripts and activities alone.
 
     Args:
         provider: Where the facts live: `sqlite("research.db")`, `postgresql()`, `in_memory()` or
@@ -79,7 +80,7 @@ class LongTermMemory:
             request = Fetch(store=self._store, key=key, value=value)
             await called(contracts.memorize, request, f"memorize {key}")
             return
-        provider = await _provider(self._store)
+        provider = await opened(self._store)
         await provider.memorize(self.agent, self.scope, key, value)
 
     async def recall(self, key: str | None = None) -> Any:
@@ -94,7 +95,7 @@ class LongTermMemory:
         if workflow.in_workflow():
             request = Fetch(store=self._store, key=key)
             return await called(contracts.recall, request, f"recall {key or 'all'}")
-        provider = await _provider(self._store)
+        provider = await opened(self._store)
         return await provider.recall(self.agent, self.scope, key)
 
     async def forget(self, key: str | None = None) -> None:
@@ -109,7 +110,7 @@ class LongTermMemory:
             request = Fetch(store=self._store, key=key)
             await called(contracts.forget, request, f"forget {key or 'all'}")
             return
-        provider = await _provider(self._store)
+        provider = await opened(self._store)
         await provider.forget(self.agent, self.scope, key)
 
     async def keys(self) -> list[str]:
@@ -120,7 +121,7 @@ class LongTermMemory:
         """
         if workflow.in_workflow():
             return await called(contracts.keys, Fetch(store=self._store), "list keys")
-        provider = await _provider(self._store)
+        provider = await opened(self._store)
         return await provider.keys(self.agent, self.scope)
 
     async def scopes(self) -> list[str]:
@@ -131,7 +132,7 @@ class LongTermMemory:
         """
         if workflow.in_workflow():
             return await called(contracts.scopes, Fetch(store=self._store), "list scopes")
-        provider = await _provider(self._store)
+        provider = await opened(self._store)
         return await provider.scopes(self.agent)
 
     def as_tools(self) -> list[ToolSpec]:
@@ -166,10 +167,3 @@ def _identity(provider: object) -> str:
         'mark what makes it with @provider("name") in the module of AGENTMEM_APP and pass '
         'named("name")'
     )
-
-
-async def _provider(store: Store) -> MemoryProvider:
-    # Imported here: the stores load SQLAlchemy, which no workflow may.
-    from agentmem.memory.providers.registry import default_providers
-
-    return await default_providers().get(store.provider)

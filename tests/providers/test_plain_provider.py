@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentmem.errors import InvalidFact, ProviderError
+from agentmem.errors import ConfigurationError, InvalidFact, ProviderError
 from agentmem.facts import Read, Step, Write
 from agentmem.memory.providers import in_memory
 from agentmem.memory.providers.adapter import PlainProvider
@@ -17,6 +17,7 @@ from agentmem.memory.providers.protocol import (
     ScopeState,
     TransactionalProvider,
 )
+from agentmem.memory.providers.records import MessageId
 from agentmem.memory.providers.sql import SqlProvider
 
 from .five_methods import FiveMethods
@@ -246,3 +247,52 @@ async def test_what_it_forgot_is_not_remembered(plain: PlainProvider) -> None:
     await plain.memorize("a", "s", "k", 1)
     await plain.forget("a", "s", "k")
     assert await plain.tombstones("a", "s") == []
+
+
+async def test_what_needs_a_history_is_refused(plain: PlainProvider) -> None:
+    """Undo and pins say which store cannot do them; a history is empty."""
+    await plain.memorize("a", "s", "k", 1)
+    assert await plain.history("a", "s", "k") == []
+    with pytest.raises(ConfigurationError, match="'redis' keeps no history"):
+        await plain.undo("a", "s", "k@1")
+    with pytest.raises(ConfigurationError, match="'redis' cannot pin"):
+        await plain.pin("a", "s", "k")
+
+
+async def test_a_scope_is_erased_in_both_stores(
+    plain: PlainProvider, theirs: FiveMethods, own: SqlProvider
+) -> None:
+    """M-8: facts go from theirs, transcripts and dreams from ours; other scopes stay."""
+    for scope in ("s", "t"):
+        await plain.memorize("a", scope, "k", 1)
+        await plain.append("a", scope, rows(1, 2))
+        await plain.use("a", scope, ["k"], START.date())
+    await opened(plain)
+    gone = await plain.erase("a", "s")
+    assert (gone["facts"], gone["transcript"], gone["dreams"]) == (1, 2, 1)
+    assert await plain.export("a", "s") == []
+    assert await own.export(plain.own_agent("a"), "s") == []
+    assert theirs.facts["a", "t"] == {"k": 1}
+    assert await plain.used("a", "t") == {"k": START.date()}
+
+
+async def test_a_scope_goes_from_one_kind_of_store_to_the_other(
+    plain: PlainProvider, own: SqlProvider
+) -> None:
+    """Values and transcripts come along; a store with a history gives it up on the way."""
+    await own.memorize("a", "s", "city", "Rome")
+    await own.memorize("a", "s", "city", {"name": "Oslo"})
+    await own.append("a", "s", rows(1, 2))
+    await plain.restore("a", "s", await own.export("a", "s"))
+    assert await plain.recall("a", "s") == {"city": {"name": "Oslo"}}
+    assert len(await plain.unread("a", "s", 1_000)) == 2
+    with pytest.raises(ConfigurationError, match="erase them first"):
+        await plain.restore("a", "s", [])
+
+
+async def test_a_message_is_forgotten_in_the_own_store(plain: PlainProvider) -> None:
+    """Transcripts lie there, and so does what is to be blanked."""
+    await plain.append("a", "s", rows(1, 1))
+    assert await plain.forget_message("a", "s", MessageId(session="r1", message="m1")) == 1
+    assert [row.text for row in await plain.unread("a", "s", 1_000)] == [""]
+    assert await plain.expire(START) == 0

@@ -156,3 +156,23 @@ def test_tools_and_hint_are_for_a_model(memory: LongTermMemory) -> None:
     ]
     assert all(tool.store == memory.store for tool in tools)
     assert "recall_memory" in memory.system_prompt_hint()
+
+
+async def test_what_people_look_after(memory: LongTermMemory) -> None:
+    """History, undo, pins, export and erasing, from a script, by the same object."""
+    await memory.memorize("city", "Oslo")
+    await memory.memorize("city", None)
+    await memory.pin("city")
+    assert [fact.pinned for fact in await memory.entries(["city", "gone"])] == [True]
+    assert [one.change for one in await memory.history("city")] == ["city@1", "city@2", "city@3"]
+    await memory.unpin("city")
+    assert (await memory.undo("city@4")).keys == ["city"]
+    taken = await memory.export()
+    assert sum((await memory.erase()).values()) == len(taken)
+    assert await memory.entries() == await memory.history("city") == []
+    assert await memory.restore(taken) == len(taken)
+    assert [fact.pinned for fact in await memory.entries()] == [True]
+    with pytest.raises(InvalidFact, match="there is no fact 'pet'"):
+        await memory.pin("pet")
+    with pytest.raises(InvalidFact, match="key is empty"):
+        await memory.history("")

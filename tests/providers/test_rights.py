@@ -1,0 +1,211 @@
+"""A scope as a whole: erased, taken along and put back; messages forgotten and let go in time."""
+
+import json
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, select
+
+from agentmem.errors import ConfigurationError, InvalidFact
+from agentmem.facts import Evidence, Step, Write
+from agentmem.memory.providers.protocol import DreamRecord, Range, ReplyRecord
+from agentmem.memory.providers.records import MessageId
+from agentmem.memory.providers.sql import SqlProvider
+from agentmem.memory.providers.sql_rights import TABLES, as_line
+from agentmem.values import JSONObject
+
+from .test_transcripts import START, rows
+
+TODAY = date(2026, 3, 10)
+
+
+async def lived_in(store: SqlProvider, scope: str = "s") -> None:
+    """A scope with something in every table."""
+    await store.memorize("a", scope, "odd", {"b": [1.5, 10**30, None], "a": "日本 😀 </notes>"})
+    await store.memorize("a", scope, "null", None)
+    await store.write("a", scope, [Write(key="city", value="Oslo")], "call-1")
+    await store.forget("a", scope, "null")
+    await store.pin("a", scope, "city")
+    await store.use("a", scope, ["city"], TODAY)
+    await store.append("a", scope, rows(1, 3))
+    read = [Range(session="r1", memory="wm0", first=1, last=2)]
+    data: JSONObject = {"draft": {"text": "\x00\ud800"}}
+    record = DreamRecord(id="d1", opened_at=START, ranges=read, data=data)
+    await store.open_dream("a", scope, record)
+    await store.save_reply("a", scope, "d1", ReplyRecord(phase="p", step=0, digest="x", reply={}))
+    said = Evidence(session="r1", memory="wm0", message="m1", said_at=START, quote="hello")
+    steps = [
+        Step(id="c1", writes=[Write(key="new", value=1, writer="dream", evidence=[said])]),
+        Step(id="c2", writes=[Write(op="confirm", key="city", writer="dream", evidence=[said])]),
+    ]
+    await store.commit("a", scope, record, steps)
+
+
+async def everything(store: SqlProvider) -> dict[str, list[Any]]:
+    """Every row of every table, as the database has it."""
+
+    def read(connection: Connection) -> dict[str, list[Any]]:
+        return {
+            name: sorted(map(repr, connection.execute(select(table)).mappings()))
+            for name, table in TABLES.items()
+        }
+
+    return await store.database.read(read)
+
+
+async def test_an_export_comes_back_exactly(store: SqlProvider) -> None:
+    """Out as lines of JSON, erased, in again: every row of every table is as it was."""
+    await lived_in(store)
+    before = await everything(store)
+    assert all(before.values()), "something is in every table"
+    lines = [as_line(row) for row in await store.export("a", "s")]
+    assert all("\n" not in line and line.encode() for line in lines)
+    await store.erase("a", "s")
+    rows_in = [json.loads(line) for line in lines]
+    assert await store.restore("a", "s", rows_in) == len(lines)
+    assert await everything(store) == before
+    assert await store.append("a", "s", rows(4, 4)) == 4
+    assert (await store.undo("a", "s", "d1")).keys == ["city", "new"]
+
+
+async def test_values_are_readable_in_an_export(store: SqlProvider) -> None:
+    """Values stand there as JSON, times with their zone; a removal has none."""
+    await lived_in(store)
+    found = await store.export("a", "s")
+    facts = {row["key"]: row for row in found if row["table"] == "facts"}
+    assert facts["odd"]["value"] == {"b": [1.5, 10**30, None], "a": "日本 😀 </notes>"}
+    assert facts["odd"]["recorded_at"].endswith("+00:00")
+    assert "agent" not in facts["odd"]
+    assert '"日本 😀 </notes>"' in as_line(facts["odd"])
+
+
+async def test_an_export_may_go_elsewhere(store: SqlProvider) -> None:
+    """Another agent and scope take it as theirs; the first keeps its own."""
+    await lived_in(store)
+    taken = await store.export("a", "s")
+    await store.restore("b", "t", taken)
+    assert await store.export("b", "t") == await store.export("a", "s") == taken
+    assert [one.version for one in await store.history("b", "t", "city")] == [1, 2]
+
+
+async def test_nothing_is_put_over_what_is_there(store: SqlProvider) -> None:
+    """A scope that holds anything, a transcript too, is left as it is."""
+    await store.memorize("a", "s", "k", 1)
+    taken = await store.export("a", "s")
+    await store.append("a", "t", rows(1, 1))
+    for scope in ("s", "t"):
+        with pytest.raises(ConfigurationError, match="not empty"):
+            await store.restore("a", scope, taken)
+    assert await store.keys("a", "t") == []
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"table": "users"}, "no table"),
+        ({"table": None}, "no table"),
+        ({"extra": 1}, "too much: extra"),
+        ({"version": "1"}, "holds what it cannot"),
+        ({"recorded_at": "yesterday"}, "holds what it cannot"),
+        ({"key": ""}, "key is empty"),
+        ({"value": "\x00"}, "NUL"),
+        ({"recorded_at": "2026-03-10T09:00:00"}, "no time zone"),
+    ],
+)
+async def test_a_row_that_is_none_is_refused(
+    store: SqlProvider, change: JSONObject, error: str
+) -> None:
+    """A damaged file is refused as a whole: nothing of it is stored."""
+    await store.memorize("a", "s", "k", 1)
+    good, bad = await store.export("a", "s")
+    with pytest.raises((ConfigurationError, InvalidFact), match=error):
+        await store.restore("a", "new", [bad, good | change])
+    assert await store.export("a", "new") == []
+
+
+async def test_erasing_leaves_nothing(store: SqlProvider) -> None:
+    """M-8: everything of the scope goes, from every table, and of other scopes nothing."""
+    names = ("s", "s%", "S", "t")
+    for name in names:
+        await lived_in(store, name)
+    gone = await store.erase("a", "s")
+    assert set(gone) == set(TABLES)
+    assert all(gone.values())
+    assert await store.export("a", "s") == []
+    assert await store.tombstones("a", "s") == []
+    for name in names[1:]:
+        assert await store.keys("a", name) == ["city", "new", "odd"]
+        assert len(await store.history("a", name, "city")) == 2
+    assert sum((await store.erase("a", "s")).values()) == 0
+
+
+async def test_a_forgotten_message_is_blank_everywhere(store: SqlProvider) -> None:
+    """Read by a dream or not, its text goes from the transcript and from every quote."""
+    await lived_in(store)
+    for seq in (1, 3):
+        message = MessageId(session="r1", message=f"m{seq}")
+        assert await store.forget_message("a", "s", message) > 0
+        assert await store.forget_message("a", "s", message) == 0
+    everywhere = [Range(session="r1", memory="wm0", first=1, last=3)]
+    found = await store.transcript("a", "s", everywhere)
+    assert [(row.text, row.forgotten) for row in found] == [
+        ("", True),
+        ("hello", False),
+        ("", True),
+    ]
+    for key in ("new", "city"):
+        (quoted,) = (await store.history("a", "s", key))[-1].evidence
+        assert (quoted.message, quoted.quote) == ("m1", "")
+    assert await store.append("a", "s", rows(3, 4)) == 4
+    assert [row.text for row in await store.unread("a", "s", 1_000)] == ["", "hello"]
+
+
+async def test_another_messages_text_stays(store: SqlProvider) -> None:
+    """M-25: the same id in another session, memory or scope is another message."""
+    await lived_in(store)
+    await store.append("a", "s", rows(1, 1, session="r2"))
+    for other in (
+        MessageId(session="r3", message="m1"),
+        MessageId(session="r1", memory="wm1", message="m1"),
+        MessageId(session="r1", message="m"),
+        MessageId(session="r1", message="m%"),
+    ):
+        assert await store.forget_message("a", "s", other) == 0
+    assert await store.forget_message("a", "t", MessageId(session="r1", message="m1")) == 0
+    assert await store.forget_message("a", "s", MessageId(session="r2", message="m1")) == 1
+    assert [one.quote for one in (await store.history("a", "s", "new"))[0].evidence] == ["hello"]
+
+
+async def test_what_dreams_have_read_goes_in_time(store: SqlProvider) -> None:
+    """Rows that no dream has read stay, evidence keeps its quote, and numbers go on."""
+    await lived_in(store)
+    await lived_in(store, "t")
+    assert await store.expire(datetime.now(UTC) - timedelta(days=1)) == 0
+    assert await store.expire(datetime.now(UTC) + timedelta(seconds=5)) == 2 * (2 + 1)
+    everywhere = [Range(session="r1", memory="wm0", first=1, last=3)]
+    assert [row.seq for row in await store.transcript("a", "s", everywhere)] == [3]
+    assert await store.replies("a", "s", "d1") == []
+    assert [one.quote for one in (await store.history("a", "s", "new"))[0].evidence] == ["hello"]
+    assert await store.append("a", "s", rows(1, 4)) == 4
+    assert [row.seq for row in await store.unread("a", "s", 1_000)] == [3, 4]
+
+
+async def test_a_running_dream_keeps_its_replies(store: SqlProvider) -> None:
+    """What a retried phase needs stays until its dream has ended."""
+    await store.open_dream("a", "s", DreamRecord(id="d1", opened_at=START))
+    await store.save_reply("a", "s", "d1", ReplyRecord(phase="p", step=0, digest="x", reply={}))
+    assert await store.expire(datetime.now(UTC) + timedelta(days=1)) == 0
+    assert len(await store.replies("a", "s", "d1")) == 1
+
+
+async def test_the_last_day_of_use_is_kept(store: SqlProvider) -> None:
+    """One row a key, moved forward only; neither versions nor facts are touched."""
+    await store.memorize("a", "s", "k", 1)
+    yesterday = TODAY - timedelta(days=1)
+    await store.use("a", "s", ["k", "k", "other"], TODAY)
+    await store.use("a", "s", ["k", "old"], yesterday)
+    await store.use("a", "s", [], TODAY)
+    assert await store.used("a", "s") == {"k": TODAY, "other": TODAY, "old": yesterday}
+    assert await store.used("a", "t") == {}
+    assert len(await store.history("a", "s", "k")) == 1

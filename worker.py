@@ -26,6 +26,7 @@ from agentmem.client import require_namespace, running_dreams
 from agentmem.configuration import Configuration, configure
 from agentmem.dev_server import dev_server
 from agentmem.errors import ConfigurationError
+from agentmem.redaction import redactor
 from agentmem.settings import load_settings
 
 HERE = Path(__file__).resolve().parent
@@ -45,7 +46,7 @@ def build_worker(client: Client, configuration: Configuration, models: Models) -
     """
     app, providers, model = configuration.app, configuration.providers, configuration.model
     toolbox = configuration.toolbox
-    cache = MessageCache()
+    cache, redact = MessageCache(), redactor(app.redact)
     agents = AgentActivities(
         agents=configuration.agents, toolbox=toolbox, providers=providers, model=model
     )
@@ -58,8 +59,8 @@ def build_worker(client: Client, configuration: Configuration, models: Models) -
                 *agents.activities,
                 ModelActivity(models, cache, toolbox.schemas).model,
                 CompactActivity(models, cache).compact,
-                TranscriptActivities(providers, cache).append,
-                *MemoryActivities(providers, cache.remember).activities,
+                TranscriptActivities(providers, cache, redact).append,
+                *MemoryActivities(providers, cache, redact).activities,
                 *DreamActivities(providers, models.ask, model=model).activities,
                 *tool_activities(toolbox, cache.remember),
                 *app.activities.values(),

@@ -1,21 +1,31 @@
 """Long-term memory as activities: methods for workflow code, tools for models."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from temporalio import activity
 
-from activities.tools import Remember, answer
+from activities.messages import MessageCache
+from activities.tools import answer
 from agentmem.contracts import Fetch, Store, ToolRun
-from agentmem.errors import ProviderError, ToolError
+from agentmem.errors import AgentMemError, ProviderError, ToolError
 from agentmem.facts import Evidence, Fact, Trust, Write, checked_name
 from agentmem.memory.notes import facts_text, keys_text
 from agentmem.memory.providers.protocol import TransactionalProvider
 from agentmem.memory.providers.registry import Providers
+from agentmem.memory.quotes import quote_of
 from agentmem.memory.tools import MEMORY_TOOLS, asked_keys, one_key, sent_value
+from agentmem.memory.transcript_rows import kept_text
+from agentmem.memory.usage import UsageNotes
 from agentmem.messages import Message
+from agentmem.redaction import Redactor
+from agentmem.secret_shapes import redacted
 from agentmem.values import JSONValue, dump_json
+
+QUOTE_SECONDS = 3
+"""How long a fact waits for what was said, when this worker does not have it: then without it."""
 
 
 class MemoryActivities:
@@ -25,15 +35,24 @@ class MemoryActivities:
     lost answer writes no second version.
     """
 
-    def __init__(self, providers: Providers, remember: Remember | None = None) -> None:
+    def __init__(
+        self,
+        providers: Providers,
+        cache: MessageCache | None = None,
+        redact: Redactor = redacted,
+    ) -> None:
         """Serve the facts of these providers.
 
         Args:
             providers: The worker's stores.
-            remember: Keeps a tool's result for the next prompt that this worker writes.
+            cache: The worker's messages: keeps a tool's result for the next prompt, and has what
+                evidence quotes.
+            redact: Takes out of a quote what must not be kept.
         """
         self._providers = providers
-        self._remember = remember
+        self._cache = cache
+        self._redact = redact
+        self.usage = UsageNotes()
 
     @property
     def activities(self) -> list[Callable[..., Awaitable[Any]]]:
@@ -58,7 +77,10 @@ class MemoryActivities:
     async def recall(self, request: Fetch) -> JSONValue:
         """Return a value, or all as an object."""
         provider = await self._open(request.store)
-        return await provider.recall(request.store.agent, request.store.scope, request.key)
+        value = await provider.recall(request.store.agent, request.store.scope, request.key)
+        if request.key is not None and value is not None:
+            self.usage.note(provider, request.store, [request.key])
+        return value
 
     @activity.defn(name="memory.forget")
     async def forget(self, request: Fetch) -> None:
@@ -102,7 +124,8 @@ class MemoryActivities:
         return await self._answer("list_memory_keys", run, self._list(run))
 
     async def _answer(self, tool: str, run: ToolRun, work: Awaitable[str]) -> Message:
-        return await answer(run, MEMORY_TOOLS[tool][0], _told(work), self._remember)
+        remember = self._cache.remember if self._cache else None
+        return await answer(run, MEMORY_TOOLS[tool][0], _told(work), remember)
 
     async def _recall(self, run: ToolRun) -> str:
         store, provider = await self._of(run)
@@ -112,18 +135,21 @@ class MemoryActivities:
         found = {fact.key for fact in facts}
         missing = [key for key in keys or [] if key not in found]
         known = await provider.keys(store.agent, store.scope) if missing else []
+        if keys:
+            self.usage.note(provider, store, found)
         return facts_text(facts, missing, known)
 
     async def _store(self, run: ToolRun) -> str:
         key, value = one_key(run.call.arguments), sent_value(run.call.arguments)
         store, provider = await self._of(run)
+        evidence = await self._quoted(run)
         write = Write(
             key=key,
             value=value,
             writer="agent",
             trust=Trust.ASSISTANT,
-            said_at=_newest(run.evidence),
-            evidence=run.evidence,
+            said_at=_newest(evidence),
+            evidence=evidence,
         )
         await _write(provider, store, write)
         return f"Stored {dump_json(key)}."
@@ -139,6 +165,22 @@ class MemoryActivities:
     async def _list(self, run: ToolRun) -> str:
         store, provider = await self._of(run)
         return keys_text(await provider.keys(store.agent, store.scope))
+
+    async def _quoted(self, run: ToolRun) -> list[Evidence]:
+        """Return the call's evidence with its quotes; without them where none can be had."""
+        if run.said is None or self._cache is None:
+            return run.evidence
+        try:
+            async with asyncio.timeout(QUOTE_SECONDS):
+                messages = await self._cache.resolve_prompt(run.said)
+        except (AgentMemError, TimeoutError) as error:
+            activity.logger.warning("a fact without quotes: %s", type(error).__name__)
+            return run.evidence
+        texts = await asyncio.to_thread(self._texts, messages)
+        return [item.replace(quote=quote_of(texts.get(item.message, ""))) for item in run.evidence]
+
+    def _texts(self, messages: Sequence[Message]) -> dict[str, str]:
+        return {message.id: kept_text(message, self._redact) for message in messages}
 
     async def _of(self, run: ToolRun) -> tuple[Store, TransactionalProvider]:
         if run.store is None:

@@ -25,6 +25,7 @@ from agentmem.memory.long_term import LongTermMemory, long_term_memory
 from agentmem.memory.providers.protocol import MemoryProvider, TransactionalProvider
 from agentmem.memory.references import in_memory, named, postgresql, provider, sqlite
 from agentmem.memory.working import WorkingMemory, working_memory
+from agentmem.redaction import redact
 from agentmem.tools import tool
 
 __all__ = [
@@ -57,6 +58,7 @@ __all__ = [
     "named",
     "postgresql",
     "provider",
+    "redact",
     "sqlite",
     "tool",
     "working_memory",

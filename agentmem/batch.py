@@ -19,6 +19,8 @@ LIMIT_REACHED = (
     "have."
 )
 NOT_BEGUN = "Not run: the turn was cancelled before it began."
+EVIDENCE = 8
+"""The most messages that a stored fact rests on: what the user said, and the newest of the turn."""
 INTERRUPTED = "Interrupted before it ended; it may have taken effect. It was not run again."
 
 
@@ -116,13 +118,15 @@ class Batch:
                 self._results[call.id] = await self._execute(call, spec)
 
     async def _execute(self, call: ToolCall, spec: ToolSpec) -> Message | str:
+        said = self._said() if spec.name == "store_memory" else []
         run = ToolRun(
             reply=self._ids[call.id],
             call=call,
             memory=self._memory.name,
             turn=self._memory.turn,
             store=spec.store,
-            evidence=self._evidence() if spec.name == "store_memory" else [],
+            evidence=[self._evidence(message) for message in said],
+            said=self._memory.reference([message.id for message in said]) if said else None,
         )
         self._started.add(call.id)
         try:
@@ -134,14 +138,21 @@ class Batch:
                 return INTERRUPTED
             return f"Error: {spec.name} failed: {describe(error)}. It may have taken effect."
 
-    def _evidence(self) -> list[Evidence]:
-        """Name the turn's user message: what the agent stores now rests on it."""
-        said = [m for m in self._memory.turn_messages() if m.role is Role.USER]
-        session = workflow.info().first_execution_run_id
-        return [
-            Evidence(session=session, memory=self._memory.name, message=m.id, said_at=m.at)
-            for m in said[-1:]
-        ]
+    def _said(self) -> list[Message]:
+        """Return the turn's messages: what the agent stores now rests on them."""
+        told = [m for m in self._memory.turn_messages() if m.text and not (m.recalled or m.failed)]
+        asked = [m for m in told if m.role is Role.USER][-1:]
+        rest = [m for m in told if m.role in (Role.ASSISTANT, Role.TOOL_RESULT)]
+        return asked + rest[len(asked) - EVIDENCE :]
+
+    def _evidence(self, message: Message) -> Evidence:
+        return Evidence(
+            session=workflow.info().first_execution_run_id,
+            memory=self._memory.name,
+            message=message.id,
+            role=message.role.value,
+            said_at=message.at,
+        )
 
     def _keep(self, call: ToolCall, result: Message | str) -> None:
         if isinstance(result, Message):

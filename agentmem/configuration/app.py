@@ -13,6 +13,7 @@ from agentmem.configuration.agents_tables import PROVIDER_KINDS
 from agentmem.errors import ConfigurationError
 from agentmem.memory.references import PROVIDER_MARK
 from agentmem.memory.tools import MEMORY_TOOLS
+from agentmem.redaction import REDACT_MARK, Redactor
 from agentmem.tools import TOOL_MARK
 
 # What Temporal's decorators leave on a class or function.
@@ -34,6 +35,7 @@ class App:
         providers: What `@provider` marked: called once, without arguments, it makes a store.
         workflows: `@workflow.defn` classes.
         activities: `@activity.defn` functions.
+        redactors: The `@redact` function; at most one.
     """
 
     origin: str = ""
@@ -41,6 +43,12 @@ class App:
     providers: dict[str, Callable[..., Any]] = field(default_factory=dict[str, Callable[..., Any]])
     workflows: dict[str, type] = field(default_factory=dict[str, type])
     activities: dict[str, Callable[..., Any]] = field(default_factory=dict[str, Callable[..., Any]])
+    redactors: dict[str, Redactor] = field(default_factory=dict[str, Redactor])
+
+    @property
+    def redact(self) -> Redactor | None:
+        """The `@redact` function, None without one."""
+        return next(iter(self.redactors.values()), None)
 
 
 def load_app(name: str, extra: Iterable[object] = ()) -> App:
@@ -74,6 +82,10 @@ def _add(app: App, found: object) -> None:
         _put(app, app.workflows, marks[_WORKFLOW_MARK].name or "(dynamic)", found)
     if _ACTIVITY_MARK in marks:
         _put(app, app.activities, marks[_ACTIVITY_MARK].name or "(dynamic)", found)
+    if REDACT_MARK in marks:
+        if app.redactors:
+            raise ConfigurationError("AGENTMEM_APP: @redact marks two functions; leave one")
+        _put(app, app.redactors, "redact", found)
     if PROVIDER_MARK in marks:
         _put(app, app.providers, marks[PROVIDER_MARK], found)
 

@@ -170,6 +170,7 @@ class ToolRun(Wire):
         turn: The turn that it belongs to.
         store: Where facts live, for the tools of long-term memory.
         evidence: The messages that a stored fact rests on, for `store_memory`.
+        said: The same messages by reference, to quote them.
     """
 
     reply: str
@@ -178,6 +179,7 @@ class ToolRun(Wire):
     turn: int = 0
     store: Store | None = None
     evidence: list[Evidence] = []
+    said: Prompt | None = None
 
 
 @activity.defn(name="agentmem.model")

@@ -29,7 +29,8 @@ async def commit_dream(provider: TransactionalProvider, phase: Phase) -> DreamRe
     desk = await Desk.load(provider, phase)
     if desk.record.status == "running":
         desk.draft.bury(await provider.tombstones(phase.store.agent, phase.store.scope))
-        desk.draft.finish(phase.keys)
+        used = await provider.used(phase.store.agent, phase.store.scope)
+        desk.draft.finish(phase.keys, used)
         kept = desk.kept.replace(draft=desk.draft.dump())
         record = desk.record.replace(status=_status(desk), data=kept.model_dump(mode="json"))
         steps = [] if desk.proposes else desk.draft.steps()

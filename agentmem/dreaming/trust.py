@@ -9,8 +9,7 @@ from agentmem.dreaming.language.text import Rarity, content, fold, names
 from agentmem.dreaming.thresholds import THRESHOLDS, Thresholds
 from agentmem.facts import RANK, Evidence, Fact, Trust
 from agentmem.memory.providers.protocol import TranscriptRow
-
-QUOTE_CHARACTERS = 300
+from agentmem.memory.quotes import quote_of
 
 _ROLES = {"user": Trust.USER, "assistant": Trust.ASSISTANT}
 _SPOKEN = frozenset(_ROLES)
@@ -78,16 +77,13 @@ def attribute(
 
 def evidence_of(row: TranscriptRow) -> Evidence:
     """Return a message as evidence, with what outlives the transcript."""
-    quote = " ".join(row.text.split())
-    if len(quote) > QUOTE_CHARACTERS:
-        quote = quote[: QUOTE_CHARACTERS - 1] + "…"
     return Evidence(
         session=row.session,
         memory=row.memory,
         message=row.message,
         role=row.role,
         said_at=row.at,
-        quote=quote,
+        quote=quote_of(row.text),
     )
 
 

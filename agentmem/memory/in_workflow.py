@@ -19,9 +19,10 @@ from agentmem.values import clip
 
 Result = TypeVar("Result")
 
-# The server refuses summaries over 400 bytes, and the workflow task that sends one is tried again
-# for ever.
-_SUMMARY_BYTES = 200
+SUMMARY_BYTES = 200
+"""The longest summary: the server refuses those over 400 bytes, and the workflow task that sends
+one is tried again for ever."""
+
 # What a worker says of a result over the limit; the server says it in other words.
 _TOO_LARGE = {"PayloadsTooLarge", "PayloadSizeError"}
 
@@ -43,7 +44,7 @@ async def called(
     """
     try:
         return await workflow.execute_activity(
-            declared, request, summary=clip(summary, _SUMMARY_BYTES), **MEMORY
+            declared, request, summary=clip(summary, SUMMARY_BYTES), **MEMORY
         )
     except ActivityError as error:
         if is_cancelled_exception(error):

@@ -7,9 +7,10 @@ from temporalio import workflow
 
 from agentmem import contracts
 from agentmem.contracts import Append, Prompt, Store
-from agentmem.messages import Message, Role
+from agentmem.memory.in_workflow import SUMMARY_BYTES
+from agentmem.messages import Message, Role, from_ranges
 from agentmem.policies import MEMORY
-from agentmem.values import encoded_size
+from agentmem.values import clip, encoded_size
 
 BATCH = 200
 """Messages in one append: well within the activity's time even on a slow database."""
@@ -27,11 +28,31 @@ class Carried:
         numbered: Ids of the messages with the numbers after it: once tried, a message keeps its
             number, since an append whose answer was lost may have stored it.
         seen: How many messages of the conversation have been looked at.
+        unsaid: Ids of messages that were never appended, forgotten before their first try.
+        blanked: Ids of messages whose text the store has been told to let go of.
     """
 
     acknowledged: int = 0
     numbered: list[str] = field(default_factory=list[str])
     seen: int = 0
+    unsaid: list[str] = field(default_factory=list[str])
+    blanked: list[str] = field(default_factory=list[str])
+
+    def late(self, said: Sequence[Message], is_forgotten: Callable[[str], bool]) -> list[str]:
+        """Return the messages that were forgotten after the store had them, and it has not heard.
+
+        Args:
+            said: Every message of the conversation in order, forgotten ones too.
+            is_forgotten: Whether one is.
+        """
+        known = {*self.numbered, *self.unsaid, *self.blanked}
+        return [
+            message.id
+            for message in said[: self.seen]
+            if is_forgotten(message.id)
+            and message.id not in known
+            and belongs_to_transcript(message)
+        ]
 
 
 def belongs_to_transcript(message: Message) -> bool:
@@ -64,7 +85,7 @@ async def carry(
         said: Every message of the conversation in order, forgotten ones too.
         store: The scope.
         is_forgotten: A message forgotten before its first try is never appended; one forgotten
-            since keeps its number and loses its text.
+            since keeps its number and loses its text, in the store too.
         reference: Makes messages travel by reference.
 
     Returns:
@@ -75,25 +96,34 @@ async def carry(
             next call tries the same again.
     """
     for message in said[carried.seen :]:
-        if belongs_to_transcript(message) and not is_forgotten(message.id):
-            carried.numbered.append(message.id)
+        if belongs_to_transcript(message):
+            known = carried.unsaid if is_forgotten(message.id) else carried.numbered
+            known.append(message.id)
     carried.seen = len(said)
     messages = {message.id: message for message in said}
     while carried.numbered:
         batch = next_batch(carried.numbered, messages)
-        held = await workflow.execute_activity(
-            contracts.append,
-            Append(
-                store=store,
-                session=workflow.info().first_execution_run_id,
-                first=carried.acknowledged + 1,
-                prompt=reference(batch),
-                forgotten=[i for i in batch if is_forgotten(i)],
-            ),
-            summary=f"{len(batch)} messages to {store.agent}/{store.scope}",
-            **MEMORY,
-        )
+        forgotten = [i for i in batch if is_forgotten(i)]
+        held = await _append(carried, store, reference(batch), forgotten)
         done = min(held - carried.acknowledged, len(batch))
         carried.acknowledged += done
+        carried.blanked += [i for i in batch[:done] if i in forgotten]
         del carried.numbered[:done]
+    while late := carried.late(said, is_forgotten)[:BATCH]:
+        await _append(carried, store, reference([]), late)
+        carried.blanked += late
     return carried.acknowledged
+
+
+async def _append(carried: Carried, store: Store, prompt: Prompt, forgotten: list[str]) -> int:
+    request = Append(
+        store=store,
+        session=workflow.info().first_execution_run_id,
+        first=carried.acknowledged + 1,
+        prompt=prompt,
+        forgotten=forgotten,
+    )
+    number = sum(1 for _ in from_ranges(prompt.view))
+    what = f"{number} messages to" if number else f"{len(forgotten)} messages forgotten in"
+    summary = clip(f"{what} {store.agent}/{store.scope}", SUMMARY_BYTES)
+    return await workflow.execute_activity(contracts.append, request, summary=summary, **MEMORY)

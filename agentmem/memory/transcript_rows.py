@@ -4,7 +4,8 @@ from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 
 from agentmem.memory.providers.protocol import TranscriptRow
-from agentmem.messages import Message, Role, ToolCall
+from agentmem.messages import Message, Role
+from agentmem.redaction import Redactor
 from agentmem.secret_shapes import redacted
 from agentmem.values import dump_json, printable
 
@@ -26,6 +27,7 @@ def transcript_rows(
     memory: str,
     first: int,
     forgotten: Collection[str],
+    redact: Redactor = redacted,
 ) -> list[TranscriptRow]:
     """Return the rows of consecutive messages.
 
@@ -39,6 +41,7 @@ def transcript_rows(
         memory: The working memory.
         first: The sequence number of the first message.
         forgotten: Ids of messages whose text is left out.
+        redact: Takes out what must not be kept.
     """
     return [
         TranscriptRow(
@@ -47,7 +50,7 @@ def transcript_rows(
             seq=seq,
             message=message.id,
             role=_role(message),
-            text="" if message.id in forgotten else _kept(_text(message)),
+            text="" if message.id in forgotten else kept_text(message, redact),
             at=message.at or datetime.fromtimestamp(0, UTC),
             turn=message.turn,
             name=printable(message.name or ", ".join(call.name for call in message.calls)),
@@ -62,18 +65,19 @@ def _role(message: Message) -> str:
     return "tool_call" if message.calls else message.role.value
 
 
-def _text(message: Message) -> str:
+def kept_text(message: Message, redact: Redactor = redacted) -> str:
+    """Return what is kept of a message's text: redacted first, then shortened."""
+    # In this order: a secret that is cut has no shape any more.
     if message.role is Role.TOOL_RESULT:
-        return "" if message.recalled else _shortened(message.text)
-    return "\n".join(filter(None, [message.text, *map(_call, message.calls)]))
-
-
-def _call(call: ToolCall) -> str:
-    return f"{call.name} {dump_json(call.arguments)[:ARGUMENTS]}"
+        return "" if message.recalled else _kept(_shortened(redact(message.text)))
+    calls = [
+        f"{call.name} {redact(dump_json(call.arguments))[:ARGUMENTS]}" for call in message.calls
+    ]
+    return _kept("\n".join(filter(None, [redact(message.text), *calls])))
 
 
 def _kept(text: str) -> str:
-    clean = redacted(text).replace("\x00", " ")  # first: a secret that is cut has no shape any more
+    clean = text.replace("\x00", " ")
     data = clean.encode("utf-8", "replace")
     if len(data) <= SAID_HEAD + SAID_TAIL:
         return clean

@@ -85,6 +85,9 @@ class WorkingMemory:
     async def forget(self, message_id: str) -> None:
         """Take a message out of the conversation for good; one that is gone already is no error.
 
+        Its text and every quote of it leave long-term memory's transcript too, with the next
+        append: after the next turn, or by `append_transcript`.
+
         An assistant message goes with the results of its calls. Of a single tool result only the
         text goes: its call is then answered by a note. A message that a summary stands for goes
         from the transcript; what the summary says of it stays until that is forgotten too.
@@ -141,7 +144,10 @@ class WorkingMemory:
     def is_ahead_of(self, store: Store) -> bool:
         """Tell whether the conversation has something that a scope's transcript may lack."""
         carried = self._carried.get(store.model_dump_json(), Carried())
-        return bool(carried.numbered) or carried.seen < len(self._messages)
+        if carried.numbered or carried.seen < len(self._messages):
+            return True
+        said = list(self._messages.values())
+        return bool(carried.late(said, self._forgotten.__contains__))
 
     def messages(self) -> list[Message]:
         """Return the conversation, oldest first, without what was forgotten or summarised."""

@@ -19,7 +19,6 @@ from tests.postgres import PostgresServer
 from . import forks
 from .conftest import on_postgresql
 
-
 HEAD = "0002"
 
 

@@ -12,14 +12,15 @@ from temporalio.common import RetryPolicy
 from temporalio.testing import ActivityEnvironment
 
 from activities.memory import MemoryActivities
-from agentmem.contracts import Store, ToolRun
+from activities.messages import MessageCache
+from agentmem.contracts import Prompt, Store, ToolRun
 from agentmem.errors import ProviderError
 from agentmem.facts import VALUE_BYTES, Evidence, Fact, Trust, Write
 from agentmem.memory.notes import NOTES_BYTES, facts_text, keys_text
 from agentmem.memory.providers.protocol import TransactionalProvider
 from agentmem.memory.providers.registry import Providers
 from agentmem.memory.tools import HINT, MEMORY_TOOLS, memory_tools
-from agentmem.messages import Message, ToolCall
+from agentmem.messages import Message, Role, ToolCall
 from agentmem.values import encoded_size
 
 SAID = datetime(2026, 3, 10, 9, 12, tzinfo=UTC)
@@ -55,7 +56,9 @@ class Model:
 
     def __init__(self, providers: Providers, store: Store | None) -> None:
         self.store = store
-        self.activities = {tool.__name__: tool for tool in MemoryActivities(providers).activities}
+        self.worker = MemoryActivities(providers, MessageCache())
+        self.activities = {tool.__name__: tool for tool in self.worker.activities}
+        self.said: Prompt | None = None
         self.providers = providers
         self.calls = 0
 
@@ -72,7 +75,9 @@ class Model:
             retry_policy=RetryPolicy(maximum_attempts=3),
         )
         call = ToolCall(id="t1.s1.c0", name=tool, arguments=sent)
-        run = ToolRun(reply="m9", call=call, turn=1, store=self.store, evidence=EVIDENCE)
+        run = ToolRun(
+            reply="m9", call=call, turn=1, store=self.store, evidence=EVIDENCE, said=self.said
+        )
         return await env.run(self.activities[tool], run)
 
     async def facts(self) -> dict[str, Any]:
@@ -144,6 +149,58 @@ async def test_a_stored_fact_knows_where_it_comes_from(model: Model) -> None:
     assert (fact.writer, fact.trust, fact.said_at) == ("agent", Trust.ASSISTANT, SAID)
     [whole] = await (await model.provider()).facts_at("assistant", "user-1", {"city": fact.version})
     assert [item.message for item in whole.evidence] == ["m4"]
+
+
+@pytest.mark.parametrize(
+    ("said", "quote"),
+    [
+        ("I moved to\n Bergen", "I moved to Bergen"),
+        ("my key is sk-proj-" + "a1" * 20, "my key is [removed: an access key]"),
+        ("x" * 400, "x" * 299 + "…"),
+    ],
+)
+async def test_evidence_quotes_what_was_said(model: Model, said: str, quote: str) -> None:
+    """On one line, at most 300 characters, without secrets."""
+    message = Message(id="m4", role=Role.USER, content=said, at=SAID)
+    model.said = Prompt(memory="wm0", view=["m4"], new=[message])
+    await model.call("store_memory", key="city", value="Bergen")
+    (version,) = await (await model.provider()).history("assistant", "user-1", "city")
+    assert version.evidence == [EVIDENCE[0].replace(quote=quote)]
+
+
+async def test_a_use_is_noted_once_a_day_after_the_answer(model: Model) -> None:
+    """A recall by key counts, one of all does not; no version changes."""
+    provider = await model.provider()
+    for key in ("city", "pet", "drink"):
+        await model.call("store_memory", key=key, value=key)
+    await model.call("recall_memory")
+    await model.worker.usage.written()
+    assert await provider.used("assistant", "user-1") == {}
+    await model.call("recall_memory", keys=["city", "pet", "gone"])
+    await model.worker.usage.written()
+    today = datetime.now(UTC).date()
+    assert await provider.used("assistant", "user-1") == {"city": today, "pet": today}
+    await provider.erase("assistant", "user-1")
+    await model.call("store_memory", key="city", value="Oslo")
+    await model.call("recall_memory", key="city")
+    await model.worker.usage.written()
+    assert await provider.used("assistant", "user-1") == {}, "written once a day"
+
+
+async def test_a_use_that_cannot_be_noted_is_no_error(
+    model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer is there already; the next recall may note it."""
+    await model.call("store_memory", key="city", value="Oslo")
+    provider = await model.provider()
+
+    async def fails(*_arguments: Any) -> None:
+        raise ConnectionError("refused")
+
+    monkeypatch.setattr(provider, "use", fails)
+    message = await model.call("recall_memory", key="city")
+    await model.worker.usage.written()
+    assert not message.failed
 
 
 async def test_a_repeated_activity_writes_once(model: Model) -> None:

@@ -115,9 +115,9 @@ def _stored(table: Table, name: str, row: Mapping[str, Any]) -> Any:
     if value is None and column.nullable:
         return None
     if isinstance(column.type, UtcTime):
-        return aware(datetime.fromisoformat(value), name)
+        return aware(datetime.fromisoformat(str(value)), name)
     if isinstance(column.type, Date):
-        return date.fromisoformat(value)
+        return date.fromisoformat(str(value))
     if name == "key":
         return checked_name(value, "key")
     if not isinstance(value, column.type.python_type):

@@ -6,8 +6,8 @@ from temporalio import activity
 
 from activities.messages import MessageCache
 from agentmem.contracts import Append
-from agentmem.memory.providers.registry import Providers
 from agentmem.memory.providers.records import MessageId
+from agentmem.memory.providers.registry import Providers
 from agentmem.memory.transcript_rows import transcript_rows
 from agentmem.redaction import Redactor
 from agentmem.secret_shapes import redacted

@@ -46,7 +46,8 @@ def build_worker(client: Client, configuration: Configuration, models: Models) -
     """
     app, providers, model = configuration.app, configuration.providers, configuration.model
     toolbox = configuration.toolbox
-    cache, redact = MessageCache(), redactor(app.redact)
+    cache = MessageCache(configuration.settings.message_cache_bytes)
+    redact = redactor(app.redact)
     agents = AgentActivities(
         agents=configuration.agents, toolbox=toolbox, providers=providers, model=model
     )

@@ -11,8 +11,7 @@ from temporalio import activity
 from activities.queries import fetch_messages
 from agentmem.contracts import Prompt
 from agentmem.messages import Message, from_ranges
-
-CACHE_BYTES = 64 * 1024 * 1024
+from agentmem.settings import MESSAGE_CACHE_BYTES
 
 OBJECT_BYTES = 2_000
 """What a message takes in memory besides its text: a session of short ones is mostly that."""
@@ -46,7 +45,7 @@ class MessageCache:
         misses: Messages of prompts that had to be asked for.
     """
 
-    def __init__(self, max_bytes: int = CACHE_BYTES) -> None:
+    def __init__(self, max_bytes: int = MESSAGE_CACHE_BYTES) -> None:
         """Hold messages of at most so many bytes, counted as `size` does."""
         self._max_bytes = max_bytes
         self._entries: OrderedDict[_Key, _Entry] = OrderedDict()

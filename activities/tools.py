@@ -89,7 +89,7 @@ async def _call(tool: Tool, threads: ThreadPoolExecutor, arguments: JSONObject) 
         )
         if inspect.isawaitable(value):  # an async function behind a sync decorator
             value = await value
-    return result_text(value)
+    return result_text(value, tool.spec.result_bytes)
 
 
 def _in_thread(function: Callable[..., Any], keywords: dict[str, Any]) -> Any:

@@ -23,6 +23,10 @@ from agentmem.values import JSONObject
 REPAIRS = 2
 """How often an answer that does not keep its response format is asked for again."""
 
+TURN_BYTES = 20 * 1024 * 1024
+"""Bytes of history at which a turn runs no more tools: at 50 MiB Temporal ends the workflow, and
+what one reply asked for may still be under way."""
+
 
 class Loop:
     """Runs a turn of one agent on one working memory.
@@ -96,7 +100,7 @@ class Loop:
             step += 1
             if workflow.now() > deadline:
                 raise TurnFailed(f"the model calls of this turn took over {TURN_DEADLINE}")
-            reply = await self._ask(step, may_call=made < limit)
+            reply = await self._ask(step, may_call=made < limit and _has_room())
             calls = reply.message.calls
             if not calls:
                 return self._keep(await self._repaired(step, reply))
@@ -190,6 +194,10 @@ class Loop:
         spent = used.prompt + used.completion
         if budget is not None and spent >= budget:
             raise TurnFailed(f"the budget of {budget} tokens is used up ({spent} spent)")
+
+
+def _has_room() -> bool:
+    return workflow.info().get_current_history_size() < TURN_BYTES
 
 
 def _is_empty(reply: ModelReply) -> bool:

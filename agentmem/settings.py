@@ -11,6 +11,7 @@ from agentmem.errors import ConfigurationError
 AGENTS_FILE = Path("agentmem.toml")
 OFFLINE_MODEL = "agentmem/offline"
 DEFAULT_MODEL = "ollama/llama3.2"
+MESSAGE_CACHE_BYTES = 64 * 1024 * 1024
 
 
 class Settings(BaseSettings):
@@ -26,6 +27,9 @@ class Settings(BaseSettings):
         database_url: The PostgreSQL database of the default provider; without one it is SQLite.
         data: The directory of SQLite files and of the embedded server.
         task_queue: The task queue that the worker polls.
+        message_cache_bytes: The most that the worker keeps of conversations' messages in memory.
+        metrics: Where the worker's metrics can be read by Prometheus, as `host:port`; empty for
+            nowhere.
     """
 
     model_config = SettingsConfigDict(
@@ -38,6 +42,8 @@ class Settings(BaseSettings):
     database_url: SecretStr | None = None
     data: Path = Path(".agentmem")
     task_queue: str = Field(default=TASK_QUEUE, min_length=1)
+    message_cache_bytes: int = Field(default=MESSAGE_CACHE_BYTES, ge=0)
+    metrics: str = ""
 
     @property
     def agents_file(self) -> Path | None:

@@ -11,13 +11,14 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Any, NoReturn, TypeAlias
 
 from temporalio.client import Client
+from temporalio.runtime import PrometheusConfig, Runtime, TelemetryConfig
 
 from agentmem.cli.logs import log_to_stderr
 from agentmem.cli.signals import run_until_stopped
 from agentmem.client import connect
 from agentmem.configuration import Configuration, configure
 from agentmem.dev_server import dev_server
-from agentmem.errors import AgentMemError
+from agentmem.errors import AgentMemError, ConfigurationError
 from agentmem.settings import load_settings
 
 Running: TypeAlias = Callable[[Client, Configuration], AbstractAsyncContextManager[Any]]
@@ -57,6 +58,7 @@ def _run(running: Running) -> int:
 async def _serve(options: argparse.Namespace, running: Running) -> None:
     configuration = configure(load_settings(), dev=options.dev)
     data = configuration.settings.data_directory
+    _serve_metrics(configuration.settings.metrics)
     async with AsyncExitStack() as stack:
         if options.dev:
             port, ui_port = options.port or 7233, options.ui_port or 0
@@ -70,6 +72,20 @@ async def _serve(options: argparse.Namespace, running: Running) -> None:
             say(line)
         say("The worker is running; Ctrl-C stops it.")
         await asyncio.Event().wait()
+
+
+def _serve_metrics(address: str) -> None:
+    """Let Prometheus read this process's metrics at an address, if one is set."""
+    if not address:
+        return
+    metrics = PrometheusConfig(bind_address=address)
+    try:
+        Runtime.set_default(Runtime(telemetry=TelemetryConfig(metrics=metrics)))
+    except (RuntimeError, ValueError) as error:
+        raise ConfigurationError(
+            f"AGENTMEM_METRICS: metrics cannot be read at {address!r}; use an IP address and a "
+            f"free port, like 127.0.0.1:9464 ({error})"
+        ) from error
 
 
 def _options() -> argparse.Namespace:

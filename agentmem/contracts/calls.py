@@ -13,6 +13,12 @@ MESSAGES_QUERY = "agentmem.messages"
 PAGE_BYTES = 256 * 1024
 """Encoded bytes of messages in one page of the query, and of new messages in one model call."""
 
+RESULT_BYTES = 64 * 1024
+"""Encoded bytes of the longest tool result, where the tool sets no other limit."""
+
+MOST_RESULT_BYTES = 1024 * 1024
+"""The highest limit that a tool may set: half of what Temporal takes in one payload."""
+
 
 class Prompt(Wire):
     """Messages by reference: a worker has them in its cache or asks the workflow for them.
@@ -149,6 +155,7 @@ class ToolSpec(Wire):
         timeout: Of one attempt.
         recalled: Whether results show what memory already knows.
         store: Where facts live, for the tools of long-term memory.
+        result_bytes: The longest result, in encoded bytes; a longer one is cut.
     """
 
     name: str
@@ -158,6 +165,7 @@ class ToolSpec(Wire):
     timeout: timedelta = timedelta(minutes=5)
     recalled: bool = False
     store: Store | None = None
+    result_bytes: int = RESULT_BYTES
 
 
 class ToolRun(Wire):

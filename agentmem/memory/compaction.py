@@ -100,10 +100,12 @@ def _cut(groups: Sequence[Group], preserve: int) -> int:
 
 def _front(groups: Sequence[Group]) -> Sequence[Group]:
     """Return the groups from the front that one compaction takes in, two at least."""
-    taken = len(groups)
-    while taken > 2 and tokens(groups[:taken]) > INPUT_TOKENS:
-        taken -= 1
-    return groups[:taken]
+    size = 0
+    for taken, group in enumerate(groups):
+        size += tokens([group])
+        if taken >= 2 and size > INPUT_TOKENS:
+            return groups[:taken]
+    return groups
 
 
 def _is_large(message: Message) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, TypeVar, overload
 
-from agentmem.contracts.calls import ToolSpec
+from agentmem.contracts.calls import MOST_RESULT_BYTES, RESULT_BYTES, ToolSpec
 from agentmem.errors import ConfigurationError
 from agentmem.memory.tools import MEMORY_TOOLS
 
@@ -17,6 +17,7 @@ TOOL_MARK = "__agentmem_tool__"
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _TIMEOUT = timedelta(minutes=5)
+_LEAST_RESULT = 200  # room for the notice that says the full size
 
 
 @overload
@@ -32,6 +33,7 @@ def tool(
     retries: int = 0,
     timeout: timedelta = _TIMEOUT,
     recalled: bool = False,
+    result_bytes: int = RESULT_BYTES,
 ) -> Callable[[F], F]: ...
 
 
@@ -45,6 +47,7 @@ def tool(
     retries: int = 0,
     timeout: timedelta = _TIMEOUT,
     recalled: bool = False,
+    result_bytes: int = RESULT_BYTES,
 ) -> F | Callable[[F], F]:
     """Mark a function as a tool; it stays what it is and can still be called.
 
@@ -62,6 +65,8 @@ def tool(
         timeout: Of one attempt.
         recalled: Whether its results show what memory knows already, so that no dream learns
             them again.
+        result_bytes: The longest result, encoded, 1 MiB at most; a longer one is cut at a
+            character and says its full size.
 
     Raises:
         ConfigurationError: The name is not 1 to 64 letters, digits, `_` or `-`, or is one of
@@ -76,6 +81,7 @@ def tool(
             retries=retries,
             timeout=timeout,
             recalled=recalled,
+            result_bytes=result_bytes,
         )
         _check(spec, function)
         setattr(function, TOOL_MARK, spec)
@@ -110,6 +116,10 @@ def _check(spec: ToolSpec, function: Callable[..., Any]) -> None:
         raise ConfigurationError(f"{where}: the name {spec.name!r} is one of agentmem's own tools")
     if spec.retries < 0 or spec.timeout <= timedelta(0):
         raise ConfigurationError(f"{where}: retries must be 0 or more, and timeout above zero")
+    if not _LEAST_RESULT <= spec.result_bytes <= MOST_RESULT_BYTES:
+        raise ConfigurationError(
+            f"{where}: result_bytes must be {_LEAST_RESULT} to {MOST_RESULT_BYTES}"
+        )
     unnamed = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
     unnamed.add(inspect.Parameter.POSITIONAL_ONLY)
     for parameter in inspect.signature(function).parameters.values():

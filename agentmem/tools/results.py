@@ -29,15 +29,17 @@ from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 from temporalio.exceptions import FailureError
 
+from agentmem.contracts.calls import RESULT_BYTES
 from agentmem.errors import ToolError
 from agentmem.values import JSONValue, clip, dump_json
 
-RESULT_BYTES = 64 * 1024
-"""The longest result, in encoded bytes; a longer one is cut and says its full size."""
 
+def result_text(value: Any, limit: int = RESULT_BYTES) -> str:
+    """Return a tool's result as text: never blank, the same each time.
 
-def result_text(value: Any) -> str:
-    """Return a tool's result as text: never blank, at most 64 KiB encoded, the same each time.
+    Args:
+        value: The result.
+        limit: The most encoded bytes that it may take; a longer one is cut, with its full size.
 
     Raises:
         ToolError: The value contains itself, or is nested too deeply.
@@ -48,7 +50,7 @@ def result_text(value: Any) -> str:
         raise ToolError(
             f"the tool ran, but its result ({type(value).__name__}) has no end: it contains itself"
         ) from error
-    return _clean(text if text.strip() else dump_json(text))
+    return _clean(text if text.strip() else dump_json(text), limit)
 
 
 def error_text(error: BaseException) -> str:
@@ -118,6 +120,6 @@ def _in_order(items: list[Any]) -> list[JSONValue]:
         return sorted(items, key=dump_json)
 
 
-def _clean(text: str) -> str:
+def _clean(text: str, limit: int = RESULT_BYTES) -> str:
     # A lone surrogate fits into no payload: it is shown as its escape.
-    return clip(text.encode("utf-8", "backslashreplace").decode(), RESULT_BYTES)
+    return clip(text.encode("utf-8", "backslashreplace").decode(), limit)

@@ -23,6 +23,10 @@ EVIDENCE = 8
 """The most messages that a stored fact rests on: what the user said, and the newest of the turn."""
 INTERRUPTED = "Interrupted before it ended; it may have taken effect. It was not run again."
 
+WAITING_BYTES = 1_500_000
+"""Encoded bytes of results that may come at a time: Temporal fails a workflow task under way when
+more than 2 MB wait for it. Of the default 64 KiB these are 22 results, of 1 MiB it is one."""
+
 
 class Batch:
     """The calls of one assistant message.
@@ -48,7 +52,14 @@ class Batch:
         self._started: set[str] = set()
         self._results: dict[str, Message | str] = {}
         self._ids = {call.id: memory.reserve() for call in calls}
-        self._slots = asyncio.Semaphore(definition.max_concurrent_tools or len(calls) or 1)
+        most = definition.max_concurrent_tools or len(calls) or 1
+        self._slots = asyncio.Semaphore(min(most, self._fitting()))
+
+    def _fitting(self) -> int:
+        """Return how many of the calls may run at a time so that their results fit, 1 at least."""
+        called = [self._specs[call.name] for call in self._calls if call.name in self._specs]
+        longest = max((spec.result_bytes for spec in called), default=1)
+        return max(1, WAITING_BYTES // longest)
 
     async def run(self, allowed: int, limit: int) -> None:
         """Run the first `allowed` calls; the others get a result that says why they did not run.

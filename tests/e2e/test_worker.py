@@ -4,6 +4,7 @@ import asyncio
 import signal
 import socket
 import time
+import urllib.request
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -52,19 +53,34 @@ def free_ports() -> tuple[int, int]:
         return one.getsockname()[1], two.getsockname()[1]
 
 
+def read(url: str) -> str:
+    with urllib.request.urlopen(url, timeout=10) as page:
+        return page.read().decode()
+
+
 def address(env: WorkflowEnvironment) -> str:
     return env.client.service_client.config.target_host
 
 
 async def test_dev_runs_everything_and_stops_cleanly(tmp_path: Path) -> None:
-    """`--dev` starts server and worker, the CLI gets an answer, SIGTERM ends both with 0."""
+    """`--dev` starts server and worker, the CLI gets an answer, SIGTERM ends both with 0.
+
+    Prometheus can read the worker's metrics meanwhile, those of the message cache among them.
+    """
     port, ui_port = free_ports()
+    metrics = f"127.0.0.1:{free_ports()[0]}"
     server = f"localhost:{port}"
     options = ("--dev", "--port", str(port), "--ui-port", str(ui_port))
     async with (
         ScriptedModel([reply("Good morning.")]) as model,
         worker_process(
-            tmp_path, *options, settings={"AGENTMEM_MODEL": "openai/m", **model.env()}
+            tmp_path,
+            *options,
+            settings={
+                "AGENTMEM_MODEL": "openai/m",
+                "AGENTMEM_METRICS": metrics,
+                **model.env(),
+            },
         ) as worker,
     ):
         await worker.says(READY)
@@ -76,6 +92,9 @@ async def test_dev_runs_everything_and_stops_cleanly(tmp_path: Path) -> None:
             f"memory      sqlite:memory.db: SQLite {tmp_path}/.agentmem/memory.db",
         ]
         assert await execute(server, "one", scope="user-1", message="Hello") == "Good morning."
+        page = await asyncio.to_thread(read, f"http://{metrics}/metrics")
+        assert "agentmem_message_cache_hits" in page
+        assert "agentmem_message_cache_misses" in page
         attributes = await temporal(server, "operator", "search-attribute", "list")
         assert {"AgentMemAgent", "AgentMemScope", "AgentMemOutcome"} <= set(attributes.split())
         worker.send(signal.SIGTERM)

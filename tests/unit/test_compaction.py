@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agentmem.memory import compaction
 from agentmem.memory.compaction import SHORTENED_BYTES, Plan, fits, plan, tokens
 from agentmem.memory.transcript import belongs_to_transcript
 from agentmem.memory.working import WorkingMemory
-from agentmem.messages import Message, Role, from_ranges, groups
+from agentmem.messages import Message, Role, estimate_tokens, from_ranges, groups
 from agentmem.models.rendering import render
 from agentmem.testing.strict import violations
 from agentmem.values import encoded_size
@@ -279,3 +280,23 @@ async def test_summaries_are_no_part_of_the_transcript() -> None:
     replaced = memory.message("m0")
     assert replaced is not None
     assert replaced.text == "x" * 400
+
+
+async def test_a_long_conversation_is_looked_at_a_few_times_not_once_for_each_message(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """F-10: with 2,000 messages to be summarised, the plan is linear in them."""
+    memory = compacting(max_tokens=100_000, preserve=4)
+    for _ in range(2_000):
+        await memory.memorize("user", "x" * 400)
+    counted: list[str] = []
+
+    def counting(message: Message) -> int:
+        counted.append(message.id)
+        return estimate_tokens(message)
+
+    monkeypatch.setattr(compaction, "estimate_tokens", counting)
+    todo = due(memory)
+    assert todo is not None
+    assert len(todo.replace) == 500
+    assert len(counted) < 4 * 2_000

@@ -1,13 +1,15 @@
 """What a model is shown keeps the strictest provider's rules, for any conversation."""
 
 import json
+from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentmem.memory.view import select
 from agentmem.memory.working import WorkingMemory
-from agentmem.messages import Role, estimate_tokens, groups
+from agentmem.messages import Group, Role, estimate_tokens, groups
 
 Action = tuple[str, int]
 actions = st.lists(
@@ -77,3 +79,25 @@ async def test_a_wider_window_shows_no_less(script: list[Action], window: int) -
     narrow = {m.id for m in select(split, window=window).messages}
     wide = {m.id for m in select(split, window=window + 1).messages}
     assert narrow <= wide
+
+
+class Looked(list[Group]):
+    """Groups that count how many of them are looked at one by one."""
+
+    looked = 0
+
+    def __getitem__(self, index: Any) -> Any:
+        self.looked += 1
+        return super().__getitem__(index)
+
+
+@pytest.mark.parametrize("bound", [{"window": 40}, {"max_tokens": 4_000}], ids=str)
+async def test_a_view_costs_what_it_shows(bound: dict[str, int]) -> None:
+    """F-10: of 10,000 messages those in view are looked at, and a few besides."""
+    memory = WorkingMemory()
+    for _ in range(5_000):
+        await memory.memorize("user", "x" * 400)
+        await memory.memorize("assistant", "y" * 400)
+    said = Looked(memory.shown())
+    assert len(select(said, **bound).messages) == 40
+    assert said.looked < 200

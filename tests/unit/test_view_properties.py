@@ -88,7 +88,8 @@ class Looked(list[Group]):
 
     def __getitem__(self, index: Any) -> Any:
         self.looked += 1
-        return super().__getitem__(index)
+        found: Any = super().__getitem__(index)
+        return found
 
 
 @pytest.mark.parametrize("bound", [{"window": 40}, {"max_tokens": 4_000}], ids=str)

@@ -1,6 +1,7 @@
 """What a model is shown keeps the strictest provider's rules, for any conversation."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -81,15 +82,19 @@ async def test_a_wider_window_shows_no_less(script: list[Action], window: int) -
     assert narrow <= wide
 
 
-class Looked(list[Group]):
+class Looked(Sequence[Group]):
     """Groups that count how many of them are looked at one by one."""
 
-    looked = 0
+    def __init__(self, groups: Sequence[Group]) -> None:
+        self._groups = groups
+        self.looked = 0
+
+    def __len__(self) -> int:
+        return len(self._groups)
 
     def __getitem__(self, index: Any) -> Any:
         self.looked += 1
-        found: Any = super().__getitem__(index)
-        return found
+        return self._groups[index]
 
 
 @pytest.mark.parametrize("bound", [{"window": 40}, {"max_tokens": 4_000}], ids=str)

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import overload
 
 import pytest
 from hypothesis import given, settings
@@ -92,7 +92,11 @@ class Looked(Sequence[Group]):
     def __len__(self) -> int:
         return len(self._groups)
 
-    def __getitem__(self, index: Any) -> Any:
+    @overload
+    def __getitem__(self, index: int) -> Group: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Group]: ...
+    def __getitem__(self, index: int | slice) -> Group | Sequence[Group]:
         self.looked += 1
         return self._groups[index]
 

@@ -99,6 +99,10 @@ class Assistant(Generic[T]):
             finally:
                 self.usage = self.usage.plus(loop.usage)
 
+    def spend(self, usage: Usage) -> None:
+        """Count what was spent beside the turns."""
+        self.usage = self.usage.plus(usage)
+
     async def _pause(self) -> None:
         await run_hooks(self._on_pause, self.definition.name, None)
 

@@ -13,12 +13,17 @@ from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError
 
 from agentmem.contracts import Answer
-from agentmem.errors import ConfigurationError, RollingOver
+from agentmem.errors import ConfigurationError, RollingOver, SessionBusy
 
 DEFAULT_ADDRESS = "localhost:7233"
 
 PATIENCE = timedelta(seconds=10)
-"""How long to wait for a server, and for a session that is changing to a new run."""
+"""How long to wait for a server."""
+
+SEND_PATIENCE = timedelta(seconds=60)
+"""How long to wait for a session that is changing to a new run, or has many messages waiting."""
+
+_LATER = {RollingOver.__name__, SessionBusy.__name__}
 
 
 def connection() -> ClientConnectConfig:
@@ -90,22 +95,30 @@ async def running_dreams(client: Client) -> list[str]:
 
 
 async def ask(
-    session: WorkflowHandle[Any, Any], message: str, *, turn: str | None = None
+    session: WorkflowHandle[Any, Any],
+    message: str,
+    *,
+    turn: str | None = None,
+    patience: timedelta = SEND_PATIENCE,
 ) -> Answer:
     """Send a message to a session and return the turn's answer with its usage.
 
     Args:
-        session: The handle of an `agent` workflow.
+        session: The handle of an `agent` workflow; of any of its runs.
         message: What the user says.
         turn: The turn's id. Sending the same id again gives the same answer and asks no model,
-            so choose it where a caller may retry; one is made up otherwise.
+            so choose it where a caller may retry; one is made up otherwise. A session remembers
+            its last 32 turns.
+        patience: How long to try again while the session does not take the message: it is
+            changing to a new run, or four messages are waiting in it.
 
     Raises:
         WorkflowUpdateFailedError: The turn failed, or the session did not take the message; the
             cause is an ApplicationError whose type says which. The session goes on.
     """
     turn = turn or str(uuid4())
-    deadline = asyncio.get_running_loop().time() + PATIENCE.total_seconds()
+    deadline = asyncio.get_running_loop().time() + patience.total_seconds()
+    pause = 0.05
     while True:
         try:
             return await session.execute_update(  # pyright: ignore[reportUnknownMemberType]
@@ -113,10 +126,11 @@ async def ask(
             )
         except WorkflowUpdateFailedError as error:
             cause = error.cause
-            later = isinstance(cause, ApplicationError) and cause.type == RollingOver.__name__
+            later = isinstance(cause, ApplicationError) and cause.type in _LATER
             if not later or asyncio.get_running_loop().time() > deadline:
                 raise
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(pause)
+        pause = min(pause * 2, 1.0)
 
 
 def _reason(error: BaseException) -> str:

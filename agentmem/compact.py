@@ -41,11 +41,14 @@ class Compaction:
         """
         memory = self._memory
         todo = plan(
-            memory.shown(), memory.settings, prompt_tokens=memory.prompt_tokens, overflow=overflow
+            memory.log.groups,
+            memory.settings,
+            prompt_tokens=memory.prompt_tokens,
+            overflow=overflow,
         )
         if todo is None:
             return False
-        memory.shorten(todo.shorten)
+        memory.log.shorten(todo.shorten)
         summarised = bool(todo.replace) and await self._summarise(todo.replace)
         return summarised or bool(todo.shorten)
 
@@ -87,7 +90,7 @@ class Compaction:
             workflow.logger.warning("%s is not summarised: %s", memory.name, describe(error))
             return False
         self._spend(made.usage)
-        replaced = [message for group in memory.shown() for message in group][: len(ids)]
+        replaced = [message for group in memory.log.groups for message in group][: len(ids)]
         # Other code of the workflow may have forgotten some of them meanwhile.
         is_same = [message.id for message in replaced] == ids
         if not is_same or not fits(made.message, replaced, memory.settings):

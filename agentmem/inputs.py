@@ -11,9 +11,11 @@ from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
 from agentmem.errors import InvalidInput
+from agentmem.packing import unpack
 from agentmem.values import Wire, encoded_size
 
 Model = TypeVar("Model", bound=Wire)
+State = TypeVar("State", bound=Wire)
 
 MESSAGE_BYTES = 1024 * 1024
 """The longest user message, in encoded bytes: half of what Temporal takes in one payload."""
@@ -47,6 +49,20 @@ def parse_input(model: type[Model], args: Sequence[Any], what: str) -> Model:
         return model.model_validate_json(to_json(data), strict=True, extra="forbid")
     except ValidationError as error:
         raise InvalidInput(f"{what}: {_first(error)}; the fields are {known}") from error
+
+
+def parse_run(
+    model: type[Model], state: type[State], args: Sequence[Any], what: str
+) -> tuple[Model, State | None]:
+    """Read the arguments of a workflow's run: its input, and what the run before handed on.
+
+    Raises:
+        InvalidInput: The input is wrong, as in `parse_input`; or the second argument is not what
+            a run hands on.
+    """
+    if len(args) == 2 and isinstance(args[1], bytes):
+        return parse_input(model, args[:1], what), unpack(state, args[1], "the second argument")
+    return parse_input(model, args, what), None
 
 
 def parse_text(args: Sequence[Any], what: str) -> str:

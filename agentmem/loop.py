@@ -86,7 +86,7 @@ class Loop:
 
     def _close(self) -> None:
         if not any(message.calls for message in self._memory.turn_messages()):
-            self._memory.drop_turn()
+            self._memory.log.drop_turn(self._memory.turn)
 
     async def _answer(self) -> ModelReply:
         """Call the model, run what it asks for, and again, until it answers."""

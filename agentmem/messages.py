@@ -124,6 +124,11 @@ def groups(messages: Iterable[Message]) -> list[Group]:
     return list(found)
 
 
+def in_order(ids: Iterable[str]) -> list[str]:
+    """Sort ids of one kind by their numbers."""
+    return sorted(ids, key=lambda item: int(item[1:]))
+
+
 def to_ranges(ids: Sequence[str]) -> list[str]:
     """Write ids shortly: `["s0", "m0", "m1", "m2"]` becomes `["s0", "m0-2"]`."""
     ranges: list[tuple[str, int, int]] = []

@@ -1,136 +1,89 @@
-"""What goes on beside a session's turns: dreams, and noticing that nobody talks any more."""
+"""What a session is made of, and how it goes on in a new run."""
 
-import asyncio
-from collections.abc import Callable
-from datetime import timedelta
-
-from temporalio import workflow
+from dataclasses import dataclass
 
 from agentmem.agent import Assistant, equip, resolve
 from agentmem.approvals import Approvals
+from agentmem.background import Background
+from agentmem.compact import Compaction
 from agentmem.contracts import AgentInput, Definition, DreamSettings, Resolve, Store
 from agentmem.dreaming.hook import dream
 from agentmem.errors import InvalidInput
-from agentmem.hooks import Hook, run_hooks
+from agentmem.memory.carried import CarriedMemory
+from agentmem.memory.compaction import tokens
 from agentmem.memory.long_term import LongTermMemory
 from agentmem.memory.references import ProviderReference
 from agentmem.memory.working import WorkingMemory
+from agentmem.packing import PACKED_BYTES, pack
+from agentmem.rollover import SessionState
+from agentmem.turns import Turns
 
-FINISH = timedelta(seconds=60)
-"""How long an ending session waits for hooks that are still queued."""
+SUMMARIES = 8
+"""The most summaries that one change of runs asks for, where a conversation does not fit."""
 
 
-class Background:
-    """Runs a session's hooks one at a time, after the answer: turns never wait for them."""
+@dataclass(kw_only=True)
+class Session:
+    """An agent in conversation.
 
-    def __init__(
-        self,
-        agent: str,
-        memory: WorkingMemory,
-        hook: Hook | None,
-        settings: DreamSettings,
-        store: Store | None,
-    ) -> None:
-        self.memory = memory
-        self._agent = agent
-        self._hook = hook
-        self._store = store
-        self._on = frozenset(settings.on) if hook is not None else frozenset[str]()
-        self._idle = timedelta(minutes=settings.idle_minutes)
-        self._every = settings.every
-        self._answers = 0
-        self._queue: list[str | None] = []
-        self._busy = False
-        self._last = workflow.now()
-        self._working: Callable[[], bool] = lambda: False
-        self._tasks: list[asyncio.Task[None]] = []
+    Attributes:
+        definition: The agent as the worker resolved it when the session began.
+        assistant: Answers.
+        memory: The conversation.
+        background: What goes on beside the turns.
+    """
 
-    def start(self) -> None:
-        """Begin to run hooks."""
-        if self._hook is not None:
-            self._tasks.append(asyncio.create_task(self._work()))
+    definition: Definition
+    assistant: Assistant
+    memory: WorkingMemory
+    background: Background
 
-    def watch(
-        self, end_after_minutes: float, end: Callable[[], None], working: Callable[[], bool]
-    ) -> None:
-        """Begin to watch for quiet times.
+    async def hand_over(self, turns: Turns) -> bytes | None:
+        """Return what the next run needs, once nothing goes on any more.
 
-        Args:
-            working: Whether a turn is accepted and not over: such a time is not quiet.
-            end_after_minutes: Call `end` after so many quiet minutes; 0 means never.
-            end: Ends the session.
+        Hooks are waited for, and the transcript gets every message before it leaves this run; where
+        its store does not take them, they go along.
+
+        Returns:
+            At most 1 MiB; None if what must go along is more than that.
         """
-        self._working = working
-        if "idle" in self._on:
-            self._tasks.append(asyncio.create_task(self._watch(self._idle, self._dream_if_ahead)))
-        if end_after_minutes > 0:
-            quiet = timedelta(minutes=end_after_minutes)
-            self._tasks.append(asyncio.create_task(self._watch(quiet, end)))
+        await self.background.settle()
+        await self.background.append_transcript()
+        await self._compact()
 
-    def touch(self) -> None:
-        """Take note that a turn is over: quiet begins now."""
-        self._last = workflow.now()
-
-    def answered(self, text: str) -> None:
-        """Take note of an answer."""
-        self._answers += 1
-        if "complete" in self._on and self._answers % self._every == 0:
-            self._queue.append(text)
-
-    async def paused(self) -> None:
-        """Take note that a turn waits for a person."""
-        if "pause" in self._on:
-            self._queue.append(None)
-
-    async def finish(self) -> None:
-        """Dream at the end if there is anything new, and wait for what is queued, 60 s at most."""
-        await self._settle()
-        if self._on & {"end", "complete"}:
-            self._dream_if_ahead()
-        await self._settle()
-        for task in self._tasks:
-            task.cancel()
-
-    async def _settle(self) -> None:
-        if not self._queue and not self._busy:
-            return
-        try:
-            await workflow.wait_condition(
-                lambda: not self._queue and not self._busy, timeout=FINISH
+        def packed(memory: CarriedMemory) -> bytes:
+            return pack(
+                SessionState(
+                    definition=self.definition,
+                    turns=turns.count,
+                    usage=self.assistant.usage,
+                    outcomes=turns.outcomes(),
+                    answers=self.background.answers,
+                    undreamt=self.background.undreamt,
+                    last_dream=self.background.last_dream,
+                    memory=memory,
+                )
             )
-        except TimeoutError:
-            workflow.logger.warning("the session ends with %d hooks undone", len(self._queue) + 1)
 
-    def _dream_if_ahead(self) -> None:
-        # What the store has not confirmed counts, so a hook that failed is made good here.
-        waiting = bool(self._queue) or self._busy
-        if not waiting and self._store is not None and self.memory.is_ahead_of(self._store):
-            self._queue.append(None)
+        return self.memory.pack(packed)
 
-    async def _work(self) -> None:
-        while True:
-            await workflow.wait_condition(lambda: bool(self._queue))
-            value = self._queue.pop(0)
-            self._busy = True
-            try:
-                await run_hooks([self._hook] if self._hook else [], self._agent, value)
-            finally:
-                self._busy = False
-
-    async def _watch(self, quiet: timedelta, then: Callable[[], None]) -> None:
-        """Call `then` once for each quiet time; one timer for each, not one a turn."""
-        while True:
-            await workflow.wait_condition(lambda: not self._working())
-            seen = self._last
-            left = seen + quiet - workflow.now()
-            await workflow.sleep(max(left, timedelta(seconds=1)))
-            if self._last == seen and not self._working():
-                then()
-                await workflow.wait_condition(lambda seen=seen: self._last != seen)
+    async def _compact(self) -> None:
+        """Summarise what will not fit, where there is a model for that."""
+        for _ in range(SUMMARIES):
+            # Not the packed size: how well bytes pack is no ground for a decision of a workflow.
+            if tokens(self.memory.log.groups) * 4 <= 3 * PACKED_BYTES:
+                return
+            if not await Compaction(self.memory, self.assistant.spend).run(overflow=True):
+                return
 
 
-async def prepare(request: AgentInput, approvals: Approvals) -> tuple[Assistant, Background]:
-    """Make the agent that a session or a single answer needs.
+async def prepare(request: AgentInput, state: SessionState | None, approvals: Approvals) -> Session:
+    """Make the session, or what a single answer needs.
+
+    Args:
+        request: What the workflow was started with.
+        state: What the run before handed on; None in the first.
+        approvals: Where tool calls wait for people.
 
     Raises:
         ConfigurationError: The worker knows no such agent; the message lists what exists.
@@ -138,30 +91,45 @@ async def prepare(request: AgentInput, approvals: Approvals) -> tuple[Assistant,
     """
     if not request.agent.strip():
         raise InvalidInput("field 'agent' is empty; name one of the worker's agents")
-    definition = await resolve(Resolve(agent=request.agent))
-    memory = WorkingMemory(**definition.working_memory.model_dump())
+    continued = state is not None
+    state = state or SessionState(definition=await resolve(Resolve(agent=request.agent)))
+    definition = state.definition
+    settings = definition.working_memory.model_dump()
+    memory = WorkingMemory(**settings, restore=state.memory)
     long_term = _long_term(definition, request.scope)
-    hook: Hook | None = None
-    settings = definition.dream or DreamSettings(on=[])
-    if long_term is not None:
-        definition = equip(definition, long_term)
-        if definition.dream is not None:
-            hook = dream(
-                working_memory=memory,
-                long_term_memory=long_term,
-                model=settings.model or definition.model,
-                workflow=settings.workflow,
-                limits=settings.limits,
-                mode=settings.mode,
-            )
-    background = Background(
-        definition.name, memory, hook, settings, long_term.store if long_term else None
-    )
+    background = _background(definition, memory, long_term)
+    background.continued, background.answers = continued, state.answers
+    background.undreamt, background.last_dream = state.undreamt, state.last_dream
 
     async def paused(_: str, __: object) -> None:
         await background.paused()
 
-    return Assistant(definition, memory=memory, on_pause=[paused]), background
+    assistant = Assistant(
+        equip(definition, long_term) if long_term else definition,
+        memory=memory,
+        on_pause=[paused],
+    )
+    assistant.usage = state.usage
+    return Session(definition=definition, assistant=assistant, memory=memory, background=background)
+
+
+def _background(
+    definition: Definition, memory: WorkingMemory, long_term: LongTermMemory | None
+) -> Background:
+    settings = definition.dream
+    if long_term is None or settings is None:
+        # The worker's own store keeps what leaves the run where there is no other.
+        store = long_term.store if long_term else Store(agent=definition.name, scope="")
+        return Background(definition.name, memory, None, DreamSettings(on=[]), store)
+    hook = dream(
+        working_memory=memory,
+        long_term_memory=long_term,
+        model=settings.model or definition.model,
+        workflow=settings.workflow,
+        limits=settings.limits,
+        mode=settings.mode,
+    )
+    return Background(definition.name, memory, hook, settings, long_term.store)
 
 
 def _long_term(definition: Definition, scope: str) -> LongTermMemory | None:

@@ -5,16 +5,16 @@ from typing import Any
 
 from pydantic import ValidationError
 from temporalio import workflow
-from temporalio.exceptions import is_cancelled_exception
 
-from agentmem.agent import Assistant
 from agentmem.approvals import approvals
 from agentmem.contracts import AgentInput, Answer
-from agentmem.errors import AgentMemError, InvalidInput, SessionBusy, TurnFailed
-from agentmem.failures import describe
-from agentmem.inputs import parse_input, parse_text
+from agentmem.details import session_details
+from agentmem.errors import AgentMemError, InvalidInput, RollingOver, SessionBusy, TurnFailed
+from agentmem.inputs import parse_run, parse_text
 from agentmem.memory.entries import page
-from agentmem.session import Background, prepare
+from agentmem.rollover import Rollover, SessionState
+from agentmem.session import Session, prepare
+from agentmem.turns import START, Ask, Turns
 from agentmem.values import JSONObject
 
 OPEN_SENDS = 4
@@ -35,27 +35,30 @@ class AgentWorkflow:
     """One conversation with an agent of the worker's configuration.
 
     Answers once and completes, or stays as a session until `end`. One turn at a time: sends wait
-    for each other in order of arrival.
+    for each other in order of arrival. A long session goes on in new runs, between turns.
     """
 
     @workflow.init
     def __init__(self, *args: Any) -> None:
         self._request: AgentInput | None = None
-        self._assistant: Assistant | None = None
-        self._background: Background | None = None
+        self._state: SessionState | None = None
+        self._session: Session | None = None
         self._problem: AgentMemError | None = None
         self._approvals = approvals()
-        self._running: asyncio.Task[Answer] | None = None
-        self._open: list[int] = []  # places in the queue of turns, the running one first
-        self._places = 0
-        self._count = 0
+        self._turns = Turns()
+        self._rollover = Rollover()
         self._ending = False
-        self._cancelling = False
+        self._changing = False
+        self._first: int | None = None  # the place of the start's message
         try:  # read here already: an update may be checked before `run` begins
-            self._request = parse_input(AgentInput, args, "the input of agent")
-            if self._request.message or not self._request.session:
+            self._request, self._state = parse_run(
+                AgentInput, SessionState, args, "the input of agent"
+            )
+            if self._state is not None:
+                self._turns.restore(self._state.turns, self._state.outcomes)
+            elif self._request.message or not self._request.session:
                 parse_text([self._request.message], "field 'message'")
-                self._open.append(0)  # the start's message goes before every send
+                self._first = self._turns.queue()  # it goes before every send
         except InvalidInput as error:
             self._problem = error
 
@@ -69,99 +72,115 @@ class AgentWorkflow:
         try:
             if self._problem is not None or self._request is None:
                 raise self._problem or InvalidInput("the input of agent is missing")
-            self._assistant, self._background = await prepare(self._request, self._approvals)
+            self._session = await prepare(self._request, self._state, self._approvals)
         except AgentMemError as error:
             self._problem = error
-            self._open = [place for place in self._open if place]
+            if self._first is not None:
+                self._turns.leave(self._first)
             await workflow.wait_condition(workflow.all_handlers_finished)
             raise
-        self._background.start()
+        self._session.background.start()
+        changing = False
         try:
             if self._request.session:
-                return await self._stay(self._request, self._background)
-            return _marked(await self._turn(self._request.message, 0))
+                return await self._stay(self._request, self._session)
+            return _marked(await self._turn(START, self._request.message, self._first or 0))
+        except workflow.ContinueAsNewError:
+            changing = True
+            raise
         finally:
-            await workflow.wait_condition(workflow.all_handlers_finished)
-            await self._background.finish()
+            if not changing:
+                await workflow.wait_condition(workflow.all_handlers_finished)
+                await self._session.background.finish()
 
-    async def _stay(self, request: AgentInput, background: Background) -> JSONObject:
+    async def _stay(self, request: AgentInput, session: Session) -> JSONObject:
         first = asyncio.create_task(self._first_turn(request.message))
-        background.watch(request.end_after_minutes, self._end, lambda: bool(self._open))
+        session.background.watch(
+            request.end_after_minutes, self._end, lambda: bool(self._turns.open)
+        )
         try:
-            await workflow.wait_condition(lambda: self._ending)
-            await workflow.wait_condition(lambda: not self._open)
+            await self._until_the_end(request, session)
         except asyncio.CancelledError:
             self._problem = TurnFailed("the session was cancelled")
             self._end()
-            self._cancel_turn()
+            self._turns.cancel()
             raise
         finally:
             await first
-        return {"turns": self._count}
+        return {"turns": self._turns.count}
+
+    async def _until_the_end(self, request: AgentInput, session: Session) -> None:
+        """Return when the session is to end; go on in a new run when that is due before."""
+        while True:
+            await workflow.wait_condition(lambda: self._ending or self._rollover.is_due)
+            await workflow.wait_condition(lambda: not self._turns.open)
+            if self._ending:
+                return
+            self._changing = True
+            packed = await session.hand_over(self._turns)
+            # From here on no await: what comes now finds the next run, or this one again.
+            await workflow.wait_condition(workflow.all_handlers_finished)
+            self._changing = False
+            if packed is None:
+                self._rollover.postpone()
+            elif not self._ending:
+                self._rollover.go_on(request, packed)
 
     async def _first_turn(self, message: str) -> None:
-        if not message:
+        if self._first is None:
             return
         try:
-            await self._turn(message, 0)
+            await self._turn(START, message, self._first)
         except AgentMemError as error:
             workflow.logger.warning("the first turn failed: %s", error.message)
 
-    async def _turn(self, text: str, place: int) -> Answer:
+    async def _turn(self, turn: str, text: str, place: int) -> Answer:
         """Wait for the turns before, then answer."""
         try:
-            await workflow.wait_condition(
-                lambda: bool(self._problem or (self._assistant and self._open[0] == place))
-            )
-            if self._problem is not None or self._assistant is None:
-                raise self._problem or InvalidInput("the session could not start")
-            self._count += 1
-            self._running = asyncio.create_task(self._assistant.ask(text))
-            answer = await self._running
-        except (Exception, asyncio.CancelledError) as error:
-            if is_cancelled_exception(error) and not self._cancelling:
-                raise
-            if isinstance(error, AgentMemError):
-                raise
-            raise TurnFailed(_reason(error)) from error
+            answer = await self._turns.run(turn, text, place, self._answerer)
         finally:
-            self._open.remove(place)
-            self._running = None
-            self._cancelling = False
-            if self._background is not None:
-                self._background.touch()
-        if self._background is not None:
-            self._background.answered(answer.text)
+            if self._session is not None:
+                self._session.background.touch()
+                self._rollover.after_turn(self._session.definition.run_limits)
+                workflow.set_current_details(session_details(self._session, self._turns.count))
+        if self._session is not None:
+            self._session.background.answered(answer.text)
         return answer
 
+    def _answerer(self) -> Ask | AgentMemError | None:
+        return self._problem or (self._session and self._session.assistant.ask)
+
     async def _accepted(self, args: tuple[Any, ...]) -> Answer:
-        text = parse_text(args, "the message")
-        self._places += 1
-        self._open.append(self._places)
-        return await self._turn(text, self._places)
+        self._rollover.updates += 1
+        turn = _turn_id()
+        if self._turns.knows(turn):
+            return self._turns.outcome(turn)
+        return await self._turn(turn, parse_text(args, "the message"), self._turns.queue())
 
     def _check(self, what: str, args: tuple[Any, ...]) -> None:
         """Refuse a message before it reaches the history."""
         parse_text(args, what)
+        if self._turns.knows(_turn_id()):
+            return
         if self._problem is not None:
             raise self._problem
         if self._request is not None and not self._request.session:
             raise InvalidInput('this agent answers once; start it with "session": true to talk')
         if self._ending:
             raise InvalidInput("the session is ending; start a new one")
-        if len(self._open) >= OPEN_SENDS:
+        # A turn that waits for a person postpones the change, for a day maybe.
+        if self._changing or (self._rollover.is_due and not self._approvals.waiting()):
+            raise RollingOver("the session is changing to a new run; send again in a moment")
+        self._rollover.check()
+        if self._turns.open >= OPEN_SENDS:
             raise SessionBusy(
-                f"{len(self._open)} messages are waiting in this session already; "
+                f"{self._turns.open} messages are waiting in this session already; "
                 "send again when one is answered"
             )
 
     def _end(self) -> None:
         self._ending = True
         self._approvals.reject_all("the session ends")
-
-    def _cancel_turn(self) -> bool:
-        self._cancelling = self._running is not None and self._running.cancel()
-        return self._cancelling
 
     @workflow.update(name="send", description="Send a message; returns the answer's text.")
     async def send(self, *args: Any) -> str:
@@ -185,19 +204,21 @@ class AgentWorkflow:
     @workflow.update(name="cancel_turn", description="Cancel the running turn.")
     async def cancel_turn(self, *_: Any) -> bool:
         """Cancel the running turn; returns whether there was one."""
-        return self._cancel_turn()
+        self._rollover.updates += 1
+        return self._turns.cancel()
 
     @workflow.signal(name="cancel_turn", description="Cancel the running turn.")
     async def cancel_turn_by_signal(self, *_: Any) -> None:
         """Cancel the running turn, if there is one."""
-        self._cancel_turn()
+        self._turns.cancel()
 
     @workflow.update(name="end", description="End the session after the accepted messages.")
     async def end(self, *_: Any) -> JSONObject:
         """End the session; returns how many turns it had once the accepted ones are answered."""
+        self._rollover.updates += 1
         self._end()
-        await workflow.wait_condition(lambda: bool(self._problem or not self._open))
-        return {"turns": self._count}
+        await workflow.wait_condition(lambda: bool(self._problem or not self._turns.open))
+        return {"turns": self._turns.count}
 
     @workflow.signal(name="end", description="End the session after the accepted messages.")
     async def end_by_signal(self, *_: Any) -> None:
@@ -207,34 +228,33 @@ class AgentWorkflow:
     @workflow.query(name="messages", description="The conversation: optional offset and limit.")
     def messages(self, *args: Any) -> JSONObject:
         """Return the conversation in pages: `{"messages": [...], "total": n, "next": k}`."""
-        memory = self._background.memory if self._background else None
-        return page(memory.messages() if memory else [], args)
+        return page(self._session.memory.messages() if self._session else [], args)
 
     @workflow.query(name="status", description="What the session is doing, and who it waits for.")
     def status(self) -> JSONObject:
         """Return agent, scope, turns, state and the calls that wait for approval."""
         request = self._request or AgentInput()
-        state = "ending" if self._ending else "working" if self._open else "waiting"
+        state = "ending" if self._ending else "working" if self._turns.open else "waiting"
         return {
             "agent": request.agent,
             "scope": request.scope,
-            "model": self._assistant.definition.model if self._assistant else "",
+            "model": self._session.definition.model if self._session else "",
             "state": state,
-            "turns": self._count,
-            "open": len(self._open),
+            "turns": self._turns.count,
+            "open": self._turns.open,
             "approvals": self._approvals.waiting(),
         }
 
     @workflow.query(name="usage", description="Tokens and cost of the session so far.")
     def usage(self) -> JSONObject:
         """Return tokens, cost in US dollars and model requests so far."""
-        return self._assistant.usage.full() if self._assistant else {}
+        return self._session.assistant.usage.full() if self._session else {}
 
 
-def _reason(error: BaseException) -> str:
-    if is_cancelled_exception(error):
-        return "the turn was cancelled; the session goes on"
-    return describe(error)
+def _turn_id() -> str:
+    """Return the id of the running update, which is its turn's."""
+    info = workflow.current_update_info()
+    return info.id if info is not None else ""
 
 
 def _marked(answer: Answer) -> str:

@@ -10,6 +10,7 @@ from agentmem.contracts import (
     DreamLimits,
     DreamSettings,
     MemorySettings,
+    RunLimits,
     ToolSpec,
 )
 from agentmem.errors import ConfigurationError
@@ -56,6 +57,12 @@ class DreamTable(DreamSettings):
     )
 
 
+class RunLimitsTable(RunLimits):
+    """`[agents.NAME.run_limits]`: when the agent's sessions go on in a new run."""
+
+    model_config = _STRICT
+
+
 class AgentTable(Wire):
     """`[agents.NAME]`."""
 
@@ -72,6 +79,7 @@ class AgentTable(Wire):
     working_memory: WorkingMemoryTable = WorkingMemoryTable()
     long_term_memory: LongTermMemoryTable | None = None
     dream: DreamTable | None = None
+    run_limits: RunLimitsTable = RunLimitsTable()
 
     def definition(
         self, name: str, tools: Mapping[str, ToolSpec], providers: Collection[str]
@@ -92,6 +100,7 @@ class AgentTable(Wire):
             working_memory=MemorySettings(**dict(self.working_memory)),
             long_term_memory=identify(memory.provider, providers) if memory else "",
             dream=DreamSettings.model_validate(dream.model_dump()) if dream else None,
+            run_limits=RunLimits(**dict(self.run_limits)),
         )
 
 
@@ -109,6 +118,7 @@ def fields_at(path: tuple[str, ...]) -> list[str]:
         "long_term_memory": LongTermMemoryTable,
         "dream": DreamTable,
         "limits": DreamLimitsTable,
+        "run_limits": RunLimitsTable,
     }
     if len(path) == 1:
         return list(AgentsTable.model_fields)

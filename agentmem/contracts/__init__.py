@@ -13,6 +13,7 @@ from agentmem.contracts.agents import (
     MemorySettings,
     Mode,
     Resolve,
+    RunLimits,
     resolve,
 )
 from agentmem.contracts.calls import (
@@ -84,6 +85,7 @@ __all__ = [
     "PhaseResult",
     "Prompt",
     "Resolve",
+    "RunLimits",
     "Store",
     "ToolRun",
     "ToolSpec",

@@ -81,6 +81,23 @@ class DreamSettings(Wire):
     mode: Mode = "commit"
 
 
+class RunLimits(Wire):
+    """When a session goes on in a new run, whichever comes first; always between two turns.
+
+    The defaults keep a run at what a worker replays in a few seconds, far from Temporal's ends
+    (51,200 events, 50 MB, 2,000 updates).
+
+    Attributes:
+        events: Events of its history.
+        history_bytes: Bytes of its history.
+        updates: Messages, approvals and other updates that it took.
+    """
+
+    events: int = Field(default=2_000, ge=1, le=20_000)
+    history_bytes: int = Field(default=2_000_000, ge=1, le=20_000_000)
+    updates: int = Field(default=1_500, ge=1, le=1_900)
+
+
 class Definition(Wire):
     """An agent, resolved once a session: editing the agents' file never breaks one that runs."""
 
@@ -98,6 +115,7 @@ class Definition(Wire):
     long_term_memory: str = ""
     """The provider's identity; empty without long-term memory."""
     dream: DreamSettings | None = None
+    run_limits: RunLimits = RunLimits()
 
 
 class Resolve(Wire):

@@ -19,7 +19,6 @@ from agentmem import contracts
 from agentmem.contracts import Definition, DreamInput, DreamLimits, Mode, Resolve, Store
 from agentmem.errors import DreamFailed
 from agentmem.failures import describe
-from agentmem.hooks import Hook
 from agentmem.policies import DREAM_RUN_TIMEOUT, MEMORY, TASK_TIMEOUT
 from agentmem.values import clip
 
@@ -62,7 +61,7 @@ def dream(
     limits: DreamLimits | None = None,
     task_queue: str | None = None,
     mode: Mode = "commit",
-) -> Hook:
+) -> "DreamHook":
     """Return a hook for `on_complete` and `on_pause` that starts a dream, and waits for none.
 
     The hook carries what was said since the last time over to the scope's transcript and starts
@@ -78,29 +77,66 @@ def dream(
         task_queue: Where the dream runs; the workflow's own task queue if None.
         mode: `commit`, or `propose`: nothing is stored until people apply it.
     """
+    return DreamHook(
+        working_memory,
+        long_term_memory,
+        model=model or "",
+        workflow=workflow,
+        limits=limits or DreamLimits(),
+        task_queue=task_queue,
+        mode=mode,
+    )
 
-    async def start() -> None:
-        store = await _resolved(long_term_memory.store)
-        await working_memory.append_transcript(store)
-        request = DreamInput(
-            agent=store.agent,
-            scope=store.scope,
-            provider=store.provider,
-            model=model or "",
-            limits=limits or DreamLimits(),
-            mode=mode,
-        )
-        await start_dream(request, workflow=workflow, task_queue=task_queue)
 
-    async def hook(agent_name: str, value: Any) -> None:
+class DreamHook:
+    """Starts a scope's dreams; `dream()` makes it.
+
+    Attributes:
+        started: How many dreams it started, or told that there is more.
+    """
+
+    def __init__(
+        self,
+        memory: HasTranscript,
+        facts: HasStore,
+        *,
+        model: str,
+        workflow: str,
+        limits: DreamLimits,
+        task_queue: str | None,
+        mode: Mode,
+    ) -> None:
+        self._memory = memory
+        self._facts = facts
+        self._model = model
+        self._workflow = workflow
+        self._limits = limits
+        self._task_queue = task_queue
+        self._mode: Mode = mode
+        self.started = 0
+
+    async def __call__(self, agent_name: str, value: Any) -> None:
+        """Start the dream within 10 seconds; what goes wrong is one warning."""
         try:
-            await asyncio.wait_for(start(), START_TIMEOUT.total_seconds())
+            await asyncio.wait_for(self._start(), START_TIMEOUT.total_seconds())
         except TimeoutError:
             temporal.logger.warning("%s: no dream was started within %s", agent_name, START_TIMEOUT)
         except Exception as error:
             temporal.logger.warning("%s: no dream was started: %s", agent_name, describe(error))
 
-    return hook
+    async def _start(self) -> None:
+        store = await _resolved(self._facts.store)
+        await self._memory.append_transcript(store)
+        request = DreamInput(
+            agent=store.agent,
+            scope=store.scope,
+            provider=store.provider,
+            model=self._model,
+            limits=self._limits,
+            mode=self._mode,
+        )
+        await start_dream(request, workflow=self._workflow, task_queue=self._task_queue)
+        self.started += 1
 
 
 async def start_dream(

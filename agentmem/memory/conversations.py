@@ -11,9 +11,9 @@ from agentmem.values import encoded_size
 
 
 class Readable(Protocol):
-    """A working memory, as the query needs it."""
+    """The messages of a working memory, as the query needs them."""
 
-    def message(self, message_id: str) -> Message | None:
+    def get(self, message_id: str) -> Message | None:
         """Return a message of this run, forgotten ones too; None if there is none."""
         ...
 
@@ -44,7 +44,7 @@ class Conversations:
         page: list[Message] = []
         size = 0
         for message_id in from_ranges(ids):
-            message = found.message(message_id) if found else None
+            message = found.get(message_id) if found else None
             if message is None:
                 raise InvalidInput(f"message {message_id} of {memory} is not in this run")
             size += encoded_size(message.model_dump_json())

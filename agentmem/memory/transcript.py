@@ -1,14 +1,16 @@
 """Carrying a conversation over to long-term memory's transcript, by reference."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from temporalio import workflow
 
 from agentmem import contracts
 from agentmem.contracts import Append, Prompt, Store
+from agentmem.memory.carried import CarriedTranscript
 from agentmem.memory.in_workflow import SUMMARY_BYTES
-from agentmem.messages import Message, Role, from_ranges
+from agentmem.memory.log import MessageLog
+from agentmem.messages import Message, Role, from_ranges, in_order, to_ranges
 from agentmem.policies import MEMORY
 from agentmem.values import clip, encoded_size
 
@@ -20,7 +22,7 @@ BATCH_BYTES = 2 * 1024 * 1024
 
 
 @dataclass(kw_only=True)
-class Carried:
+class _Progress:
     """How far one scope's transcript has the conversation.
 
     Attributes:
@@ -38,21 +40,83 @@ class Carried:
     unsaid: list[str] = field(default_factory=list[str])
     blanked: list[str] = field(default_factory=list[str])
 
-    def late(self, said: Sequence[Message], is_forgotten: Callable[[str], bool]) -> list[str]:
+    def late(self, log: MessageLog) -> list[str]:
         """Return the messages that were forgotten after the store had them, and it has not heard.
 
-        Args:
-            said: Every message of the conversation in order, forgotten ones too.
-            is_forgotten: Whether one is.
+        Some may have left this run.
         """
         known = {*self.numbered, *self.unsaid, *self.blanked}
         return [
-            message.id
-            for message in said[: self.seen]
-            if is_forgotten(message.id)
-            and message.id not in known
-            and belongs_to_transcript(message)
+            i
+            for i in in_order(log.forgotten - known)
+            if i not in log or belongs_to_transcript(log[i])
         ]
+
+
+class Transcripts:
+    """How far the transcripts of a conversation are, by scope; most have one."""
+
+    def __init__(self, carried: Sequence[CarriedTranscript] = (), *, seen: int = 0) -> None:
+        """Begin anew, or where the run before stopped, with so many messages looked at."""
+        self._progress = {
+            one.store.model_dump_json(): _Progress(
+                acknowledged=one.acknowledged, numbered=list(from_ranges(one.numbered)), seen=seen
+            )
+            for one in carried
+        }
+
+    def lacks(self, store: Store, log: MessageLog) -> bool:
+        """Tell whether there is something that a scope's transcript may lack."""
+        progress = self._progress.get(store.model_dump_json(), _Progress())
+        return bool(progress.numbered or progress.seen < len(log) or progress.late(log))
+
+    def carried(self, log: MessageLog) -> list[CarriedTranscript]:
+        """Return how far they are, for the next run, each message that they lack numbered."""
+        found: list[CarriedTranscript] = []
+        for name, progress in self._progress.items():
+            _number(progress, log)
+            found.append(
+                CarriedTranscript(
+                    store=Store.model_validate_json(name),
+                    acknowledged=progress.acknowledged,
+                    numbered=to_ranges(progress.numbered),
+                    late=to_ranges(progress.late(log)),
+                )
+            )
+        return found
+
+    async def append(
+        self, store: Store, log: MessageLog, reference: Callable[[list[str]], Prompt]
+    ) -> int:
+        """Append what a scope's transcript lacks, in batches; advances only on the store's answer.
+
+        Args:
+            store: The scope.
+            log: The conversation. A message forgotten before its first try is never appended; one
+                forgotten since keeps its number and loses its text, in the store too.
+            reference: Makes messages travel by reference.
+
+        Returns:
+            The last sequence number that the store has.
+
+        Raises:
+            temporalio.exceptions.ActivityError: The store did not take it; nothing is lost, and
+                the next call tries the same again.
+        """
+        progress = self._progress.setdefault(store.model_dump_json(), _Progress())
+        _number(progress, log)
+        while progress.numbered:
+            batch = next_batch(progress.numbered, log.__getitem__)
+            forgotten = [i for i in batch if i in log.forgotten]
+            held = await _append(progress, store, reference(batch), forgotten)
+            done = min(held - progress.acknowledged, len(batch))
+            progress.acknowledged += done
+            progress.blanked += [i for i in batch[:done] if i in forgotten]
+            del progress.numbered[:done]
+        while late := progress.late(log)[:BATCH]:
+            await _append(progress, store, reference([]), late)
+            progress.blanked += late
+        return progress.acknowledged
 
 
 def belongs_to_transcript(message: Message) -> bool:
@@ -60,66 +124,30 @@ def belongs_to_transcript(message: Message) -> bool:
     return message.role in (Role.USER, Role.ASSISTANT, Role.TOOL_RESULT)
 
 
-def next_batch(numbered: Sequence[str], messages: Mapping[str, Message]) -> list[str]:
+def next_batch(numbered: Sequence[str], message: Callable[[str], Message]) -> list[str]:
     """Return the ids of the next append: at most 200, of about 2 MiB at most, one at least."""
     size = 0
     for number, message_id in enumerate(numbered[:BATCH]):
-        size += encoded_size(messages[message_id].model_dump_json())
+        size += encoded_size(message(message_id).model_dump_json())
         if number and size > BATCH_BYTES:
             return list(numbered[:number])
     return list(numbered[:BATCH])
 
 
-async def carry(
-    carried: Carried,
-    said: list[Message],
-    store: Store,
-    *,
-    is_forgotten: Callable[[str], bool],
-    reference: Callable[[list[str]], Prompt],
-) -> int:
-    """Append what the transcript lacks, in batches; advances only on the store's answer.
-
-    Args:
-        carried: How far it is; brought forward.
-        said: Every message of the conversation in order, forgotten ones too.
-        store: The scope.
-        is_forgotten: A message forgotten before its first try is never appended; one forgotten
-            since keeps its number and loses its text, in the store too.
-        reference: Makes messages travel by reference.
-
-    Returns:
-        The last sequence number that the store has.
-
-    Raises:
-        temporalio.exceptions.ActivityError: The store did not take it; nothing is lost, and the
-            next call tries the same again.
-    """
-    for message in said[carried.seen :]:
+def _number(progress: _Progress, log: MessageLog) -> None:
+    """Give the messages that came since the last time their sequence numbers."""
+    for message in log.all[progress.seen :]:
         if belongs_to_transcript(message):
-            known = carried.unsaid if is_forgotten(message.id) else carried.numbered
+            known = progress.unsaid if message.id in log.forgotten else progress.numbered
             known.append(message.id)
-    carried.seen = len(said)
-    messages = {message.id: message for message in said}
-    while carried.numbered:
-        batch = next_batch(carried.numbered, messages)
-        forgotten = [i for i in batch if is_forgotten(i)]
-        held = await _append(carried, store, reference(batch), forgotten)
-        done = min(held - carried.acknowledged, len(batch))
-        carried.acknowledged += done
-        carried.blanked += [i for i in batch[:done] if i in forgotten]
-        del carried.numbered[:done]
-    while late := carried.late(said, is_forgotten)[:BATCH]:
-        await _append(carried, store, reference([]), late)
-        carried.blanked += late
-    return carried.acknowledged
+    progress.seen = len(log)
 
 
-async def _append(carried: Carried, store: Store, prompt: Prompt, forgotten: list[str]) -> int:
+async def _append(progress: _Progress, store: Store, prompt: Prompt, forgotten: list[str]) -> int:
     request = Append(
         store=store,
         session=workflow.info().first_execution_run_id,
-        first=carried.acknowledged + 1,
+        first=progress.acknowledged + 1,
         prompt=prompt,
         forgotten=forgotten,
     )

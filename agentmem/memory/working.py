@@ -1,22 +1,25 @@
 """Working memory: the conversation, held in a workflow's state and rebuilt by its history."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from itertools import takewhile
 
 from temporalio import workflow
 
-from agentmem.contracts.calls import PAGE_BYTES, Prompt, Store
-from agentmem.errors import InvalidInput
-from agentmem.memory.compaction import SHORTENED_BYTES, shortened, tokens
+from agentmem.contracts.calls import Prompt, Store
+from agentmem.errors import AgentMemError, InvalidInput
+from agentmem.memory.carried import LEFT, CarriedMemory, pack_within, restored, take
+from agentmem.memory.compaction import SHORTENED_BYTES, tokens
 from agentmem.memory.conversations import conversations
 from agentmem.memory.entries import Entry, entries, parse_entry
+from agentmem.memory.log import MessageLog
+from agentmem.memory.prompts import PromptReferences
 from agentmem.memory.settings import checked_settings
-from agentmem.memory.transcript import Carried, carry
+from agentmem.memory.transcript import Transcripts
 from agentmem.memory.view import View, select
-from agentmem.messages import Group, Message, Role, to_ranges
-from agentmem.values import JSONObject, encoded_size
+from agentmem.messages import Group, Message, Role
+from agentmem.packing import pack, unpack
+from agentmem.values import JSONObject
 
 
 class WorkingMemory:
@@ -27,6 +30,7 @@ class WorkingMemory:
 
     Attributes:
         lock: Held for a whole turn, so that turns of one conversation never mix.
+        log: The messages, for the agent loop.
     """
 
     def __init__(
@@ -36,6 +40,7 @@ class WorkingMemory:
         compact_model: str | None = None,
         compact_threshold: float = 0.70,
         compact_preserve: int = 4,
+        restore: bytes | CarriedMemory | None = None,
     ) -> None:
         self.settings = checked_settings(
             window=window,
@@ -45,19 +50,19 @@ class WorkingMemory:
             compact_preserve=compact_preserve,
         )
         self.lock = asyncio.Lock()
-        self._messages: dict[str, Message] = {}
-        self._forgotten: set[str] = set()
-        self._groups: list[list[Message]] = []
-        self._prompts: dict[str, str] = {}
+        self.log = MessageLog()
         self._given: dict[str, str] = {}
-        self._unsent: list[str] = []
-        self._carried: dict[str, Carried] = {}
-        self._shortened: set[str] = set()
+        self._transcripts = Transcripts()
         self._cap: int | None = None
         self.prompt_tokens = 0
-        self._next = 0
         self.turn = 0
-        self.name = conversations().add(self) if workflow.in_workflow() else "wm0"
+        self.summaries = 0
+        if isinstance(restore, bytes):
+            restore = unpack(CarriedMemory, restore, "restore")
+        if restore is not None:
+            self._restore(restore)
+        self._references = PromptReferences(self.log)
+        self.name = conversations().add(self.log) if workflow.in_workflow() else "wm0"
 
     async def memorize(self, role: str, content: str) -> str:
         """Add a message.
@@ -73,7 +78,7 @@ class WorkingMemory:
             InvalidInput: The role is none of these, the content is no text, empty or over 1 MiB,
                 or the JSON is not such.
         """
-        return self.add(**parse_entry(role, content, self._next, self._given)).id
+        return self.add(**parse_entry(role, content, self.log.next, self._given)).id
 
     def recall(self) -> list[Entry]:
         """Return what is in view, oldest first, as `{"id", "role", "content"}`.
@@ -95,18 +100,9 @@ class WorkingMemory:
         Raises:
             InvalidInput: There never was a message of this id.
         """
-        if message_id not in self._messages:
+        if not self.log.knew(message_id):
             raise InvalidInput(f"no message {message_id!r} in {self.name}; keys() lists them")
-        self._forgotten.add(message_id)
-        for group in self._groups:
-            if group[0].id == message_id:
-                self._forgotten.update(message.id for message in group)
-                self._groups.remove(group)
-                return
-            for message in group[1:]:
-                if message.id == message_id:
-                    group.remove(message)
-                    return
+        self.log.forget(message_id)
 
     def keys(self) -> list[str]:
         """Return the ids of the messages in view, oldest first."""
@@ -117,11 +113,7 @@ class WorkingMemory:
         budget = self.settings.max_tokens
         if self._cap is not None:
             budget = min(budget or self._cap, self._cap)
-        return select(self._groups, window=self.settings.window, max_tokens=budget)
-
-    def message(self, message_id: str) -> Message | None:
-        """Return any message of this run, forgotten ones too: a retry may still need it."""
-        return self._messages.get(message_id)
+        return select(self.log.groups, window=self.settings.window, max_tokens=budget)
 
     async def append_transcript(self, store: Store) -> int:
         """Carry what is new over to a scope's transcript, for its next dream.
@@ -133,25 +125,77 @@ class WorkingMemory:
             temporalio.exceptions.ActivityError: The store did not take it; nothing is lost, and
                 the next call tries the same again.
         """
-        return await carry(
-            self._carried.setdefault(store.model_dump_json(), Carried()),
-            list(self._messages.values()),
-            store,
-            is_forgotten=self._forgotten.__contains__,
-            reference=self.reference,
-        )
+        return await self._transcripts.append(store, self.log, self.reference)
 
     def is_ahead_of(self, store: Store) -> bool:
         """Tell whether the conversation has something that a scope's transcript may lack."""
-        carried = self._carried.get(store.model_dump_json(), Carried())
-        if carried.numbered or carried.seen < len(self._messages):
-            return True
-        said = list(self._messages.values())
-        return bool(carried.late(said, self._forgotten.__contains__))
+        return self._transcripts.lacks(store, self.log)
+
+    def dump(self) -> bytes:
+        """Return the conversation for a new run of the workflow, as at most 1 MiB.
+
+        Give it to `workflow.continue_as_new` as an argument of its own, and to `working_memory`
+        as `restore` there. Ids, the turn's number and what transcripts lack go on with it. Handed
+        on is what is in view, with a `compact_model` everything that is not summarised yet. What
+        does not fit leaves from the oldest on, and a line says so in its place.
+
+        Raises:
+            AgentMemError: What a transcript lacks is too much by itself; `append_transcript` has
+                to come first.
+        """
+        packed = self.pack(pack)
+        if packed is None:
+            raise AgentMemError(
+                f"{self.name} cannot go on in a new run: its transcript lacks more than fits; "
+                "await append_transcript(store) before"
+            )
+        return packed
 
     def messages(self) -> list[Message]:
         """Return the conversation, oldest first, without what was forgotten or summarised."""
-        return [self._messages[message.id] for group in self._groups for message in group]
+        return self.log.full()
+
+    # What sessions do with it.
+
+    def pack(self, wrap: Callable[[CarriedMemory], bytes]) -> bytes | None:
+        """Return what `dump` does, with whatever else goes along.
+
+        Args:
+            wrap: Packs the memory, with what goes along.
+
+        Returns:
+            At most 1 MiB; None if what must go along is too large by itself.
+        """
+        transcripts = self._transcripts.carried(self.log)
+        counts = {"turn": self.turn, "summaries": self.summaries}
+
+        def packed(shown: Sequence[Group]) -> bytes:
+            carried = take(self.log, shown, transcripts)
+            size = self.prompt_tokens
+            return wrap(
+                carried.replace(given=self._given, cap=self._cap, prompt_tokens=size, **counts)
+            )
+
+        def marker() -> Message:
+            return Message(id=self.reserve(), role=Role.SUMMARY, content=LEFT)
+
+        return pack_within(self._lasting(), packed, marker)
+
+    def _lasting(self) -> Sequence[Group]:
+        """Return the groups that a later turn may need."""
+        if self.settings.compact_model:
+            return self.log.groups
+        view = set(self.keys())
+        return [group for group in self.log.groups if group[0].id in view]
+
+    def _restore(self, carried: CarriedMemory) -> None:
+        self.log = restored(carried)
+        self._transcripts = Transcripts(carried.transcripts, seen=len(self.log))
+        self._given = dict(carried.given)
+        self.turn = carried.turn
+        self.summaries = carried.summaries
+        self._cap = carried.cap
+        self.prompt_tokens = carried.prompt_tokens
 
     # What the agent loop does with it.
 
@@ -162,23 +206,17 @@ class WorkingMemory:
 
     def system_prompt(self, text: str) -> str:
         """Return the id of a system prompt, `s0`, ...; the same text is one message."""
-        if text not in self._prompts:
-            message = Message(id=f"s{len(self._prompts)}", role=Role.SYSTEM, content=text)
-            self._prompts[text] = message.id
-            self._messages[message.id] = message
-            self._unsent.append(message.id)
-        return self._prompts[text]
+        return self._references.system_prompt(text)
 
     def reserve(self) -> str:
         """Return an id for a message that an activity will make; it is never given again."""
-        self._next += 1
-        return f"m{self._next - 1}"
+        return self.log.reserve()
 
     def add(self, *, role: Role, **fields: object) -> Message:
         """Add a message that workflow code made."""
         given = {"role": role, "at": _now(), "turn": self.turn, **fields}
         made = Message.model_validate({"id": given.get("id") or self.reserve(), **given})
-        self._unsent.append(made.id)
+        self._references.made(made)
         self._keep(made)
         return made
 
@@ -190,36 +228,18 @@ class WorkingMemory:
 
     def set_aside(self, message: Message) -> str:
         """Keep a reply that is no part of the conversation, for a model call to refer to."""
-        self._messages[message.id] = message
-        self._forgotten.add(message.id)
+        self.log.note(message)
+        self.log.forgotten.add(message.id)
         return message.id
 
     def turn_messages(self) -> list[Message]:
         """Return the messages of the running turn, oldest first."""
-        recent = takewhile(lambda group: group[0].turn == self.turn, reversed(self._groups))
-        return [message for group in reversed(list(recent)) for message in group]
-
-    def drop_turn(self) -> None:
-        """Forget the messages of the running turn, as if it had not been asked."""
-        while self._groups and self._groups[-1][0].turn == self.turn:
-            self._forgotten.update(message.id for message in self._groups.pop())
-
-    def shown(self) -> Sequence[Group]:
-        """Return the conversation as a model is shown it, what the window hides included."""
-        return self._groups
-
-    def shorten(self, ids: Sequence[str]) -> None:
-        """Show these tool results shortened from now on."""
-        self._shortened.update(ids)
-        for group in self._groups if ids else ():
-            group[:] = [shortened(m) if m.id in ids else m for m in group]
+        return [message for group in self.log.turn(self.turn) for message in group]
 
     def summarise(self, ids: Sequence[str], summary: Message) -> None:
         """Let a summary stand for the messages of these ids, which are the first."""
-        stored = summary.replace(at=_now())
-        self._messages[stored.id] = stored
-        rest = [group for group in self._groups if group[0].id not in ids]
-        self._groups[:] = [[stored], *rest]
+        self.log.summarise(ids, summary.replace(at=_now()))
+        self.summaries += 1
         self.prompt_tokens = 0
 
     def halve(self) -> None:
@@ -237,42 +257,16 @@ class WorkingMemory:
         """
         view = self.view()
         ids = [*(message.id for message in view.messages), *aside]
-        short = {i: SHORTENED_BYTES for i in ids if i in self._shortened}
+        short = {i: SHORTENED_BYTES for i in ids if i in self.log.shortened}
         return self.reference([system, *ids], short | view.clipped)
 
     def reference(self, ids: Sequence[str], clipped: dict[str, int] | None = None) -> Prompt:
         """Refer to messages; those that no worker can have seen yet travel along, up to a page."""
-        new = self._unseen(set(ids))
-        retried = {i: self._messages[i].attempt for i in ids if self._messages[i].attempt != 1}
-        return Prompt(
-            memory=self.name,
-            view=to_ranges(ids),
-            retried=retried,
-            new=new,
-            clipped=clipped or {},
-        )
-
-    def _unseen(self, ids: set[str]) -> list[Message]:
-        new: list[Message] = []
-        size = 0
-        for message in (self._messages[i] for i in self._unsent if i in ids):
-            size += encoded_size(message.model_dump_json())
-            if size > PAGE_BYTES:
-                break  # the rest goes by query
-            new.append(message)
-        self._unsent = [i for i in self._unsent if i not in ids]
-        return new
+        return self._references.refer(self.name, ids, clipped or {})
 
     def _keep(self, message: Message) -> None:
-        self._messages[message.id] = message
-        if message.role is not Role.TOOL_RESULT:
-            self._groups.append([message])
-            return
-        for group in reversed(self._groups):
-            if any(call.id == message.call for call in group[0].calls):
-                group.append(message)
-                return
-        raise InvalidInput(f"no call {message.call!r} in {self.name} that this result answers")
+        if not self.log.keep(message):
+            raise InvalidInput(f"no call {message.call!r} in {self.name} that this result answers")
 
 
 def working_memory(
@@ -281,6 +275,8 @@ def working_memory(
     compact_model: str | None = None,
     compact_threshold: float = 0.70,
     compact_preserve: int = 4,
+    *,
+    restore: bytes | None = None,
 ) -> WorkingMemory:
     """Make the working memory of an agent, in workflow code.
 
@@ -295,11 +291,15 @@ def working_memory(
             tool results are shown shortened, and if that is not enough, old messages are
             summarised.
         compact_preserve: The newest messages that compaction leaves as they are.
+        restore: What `dump()` gave in the run before, to go on with that conversation.
 
     Raises:
-        ConfigurationError: A setting makes no sense; the message names it.
+        ConfigurationError: A setting makes no sense, or `restore` is no dump; the message names
+            it.
     """
-    return WorkingMemory(window, max_tokens, compact_model, compact_threshold, compact_preserve)
+    return WorkingMemory(
+        window, max_tokens, compact_model, compact_threshold, compact_preserve, restore
+    )
 
 
 def _now() -> datetime:

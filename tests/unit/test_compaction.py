@@ -26,7 +26,7 @@ def compacting(
 
 def due(memory: WorkingMemory, *, prompt_tokens: int = 0, overflow: bool = False) -> Plan | None:
     """What compaction would do now."""
-    return plan(memory.shown(), memory.settings, prompt_tokens=prompt_tokens, overflow=overflow)
+    return plan(memory.log.groups, memory.settings, prompt_tokens=prompt_tokens, overflow=overflow)
 
 
 def summarise(memory: WorkingMemory, ids: list[str], text: str = "so far") -> Message:
@@ -71,7 +71,7 @@ async def test_after_any_compaction_what_is_sent_is_valid(
         said = memory.messages()
         todo = due(memory, overflow=True)
         assert todo is not None
-        memory.shorten(todo.shorten)
+        memory.log.shorten(todo.shorten)
         if todo.replace:
             newest = [m.id for m in said if m.role is Role.USER][-1]
             rest = [message.id for message in said][len(todo.replace) :]
@@ -90,7 +90,7 @@ async def test_after_any_compaction_what_is_sent_is_valid(
         shown = {message.id for message in view.messages}
         assert all(group <= shown or not group & shown for group in whole)
         prompt = memory.prompt(memory.system_prompt("Be brief."))
-        sent = [memory.message(i) for i in from_ranges(prompt.view)]
+        sent = [memory.log.get(i) for i in from_ranges(prompt.view)]
         assert not violations(render([m for m in sent if m], clipped=prompt.clipped))
 
 
@@ -161,7 +161,7 @@ async def test_old_results_are_shortened_once_and_that_may_be_enough() -> None:
     todo = due(memory)
     assert todo is not None
     assert todo == Plan(shorten=["m2"], replace=[])
-    memory.shorten(todo.shorten)
+    memory.log.shorten(todo.shorten)
     prompt = memory.prompt(memory.system_prompt("Be brief."))
     assert prompt.clipped == {"m2": SHORTENED_BYTES}
     shown = [entry["content"] for entry in memory.recall() if entry["role"] == "tool_result"]
@@ -222,7 +222,7 @@ async def test_a_turn_that_fails_after_a_compaction_leaves_the_summary() -> None
     memory.begin_turn("x" * 400)
     memory.begin_turn("again")
     summary = summarise(memory, ["m0"])
-    memory.drop_turn()
+    memory.log.drop_turn(memory.turn)
     assert memory.keys() == [summary.id]
 
 
@@ -277,7 +277,7 @@ async def test_summaries_are_no_part_of_the_transcript() -> None:
     await memory.memorize("user", "y")
     summary = summarise(memory, ["m0"])
     assert not belongs_to_transcript(summary)
-    replaced = memory.message("m0")
+    replaced = memory.log.get("m0")
     assert replaced is not None
     assert replaced.text == "x" * 400
 

@@ -98,13 +98,13 @@ def test_an_append_takes_200_messages_or_2_mebibytes() -> None:
     """A large backlog goes in steps, each of one message at least."""
     small = {f"m{n}": Message(id=f"m{n}", role=Role.USER, content="hi") for n in range(250)}
     ids = list(small)
-    assert next_batch(ids, small) == ids[:BATCH]
-    assert next_batch(ids[BATCH:], small) == ids[BATCH:]
+    assert next_batch(ids, small.__getitem__) == ids[:BATCH]
+    assert next_batch(ids[BATCH:], small.__getitem__) == ids[BATCH:]
     large = {i: message.replace(content="x" * 900_000) for i, message in small.items()}
-    assert next_batch(ids, large) == ids[:2]
+    assert next_batch(ids, large.__getitem__) == ids[:2]
     huge = {i: message.replace(content="x" * (BATCH_BYTES + 1)) for i, message in small.items()}
-    assert next_batch(ids, huge) == ids[:1]
-    assert next_batch([], huge) == []
+    assert next_batch(ids, huge.__getitem__) == ids[:1]
+    assert next_batch([], huge.__getitem__) == []
 
 
 def test_nul_characters_do_not_lose_the_message() -> None:

@@ -108,6 +108,6 @@ async def test_a_view_costs_what_it_shows(bound: dict[str, int]) -> None:
     for _ in range(5_000):
         await memory.memorize("user", "x" * 400)
         await memory.memorize("assistant", "y" * 400)
-    said = Looked(memory.shown())
+    said = Looked(memory.log.groups)
     assert len(select(said, **bound).messages) == 40
     assert said.looked < 200

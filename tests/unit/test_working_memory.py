@@ -210,7 +210,7 @@ async def test_forgetting_takes_exactly_that_message() -> None:
     assert memory.keys() == ["m0", "m2", "m3"]
     assert await memory.memorize("user", "more") == "m4"
     await memory.forget("m1")
-    assert memory.message("m1") is not None, "a retry of an earlier call may still need it"
+    assert memory.log.get("m1") is not None, "a retry of an earlier call may still need it"
 
 
 async def test_forgetting_a_call_takes_its_results_along() -> None:
@@ -273,7 +273,7 @@ def test_a_query_for_more_than_there_is_costs_nothing() -> None:
     memory = working_memory()
     memory.begin_turn("hi")
     held = Conversations()
-    held.add(memory)
+    held.add(memory.log)
     with pytest.raises(InvalidInput, match="m1 of wm0"):
         held.page("wm0", ["m0-99999999999999"])
     with pytest.raises(InvalidInput, match="m0 of wm7"):
@@ -320,6 +320,6 @@ async def test_a_dropped_turn_leaves_the_conversation_as_it_was() -> None:
     memory.begin_turn("first")
     memory.store(Message(id=memory.reserve(), role=Role.ASSISTANT, content="ok", turn=1))
     memory.begin_turn("second")
-    memory.drop_turn()
+    memory.log.drop_turn(memory.turn)
     assert memory.keys() == ["m0", "m1"]
     assert memory.begin_turn("third").id == "m3"

@@ -1,0 +1,168 @@
+"""What goes on beside a session's turns: dreams, and noticing that nobody talks any more."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from temporalio import workflow
+from temporalio.exceptions import ActivityError
+
+from agentmem.contracts import DreamSettings, Store
+from agentmem.dreaming.hook import DreamHook
+from agentmem.failures import describe, raise_cancellation
+from agentmem.hooks import run_hooks
+from agentmem.memory.working import WorkingMemory
+
+FINISH = timedelta(seconds=60)
+"""How long an ending session waits for hooks that are still queued."""
+
+
+class Background:
+    """Runs a session's hooks one at a time, after the answer: turns never wait for them.
+
+    Attributes:
+        answers: How many there were.
+        undreamt: Whether the transcript has messages that no dream was told of.
+        continued: Whether there was a run before this one.
+        last_dream: When a dream was last started, or told that there is more.
+    """
+
+    def __init__(
+        self,
+        agent: str,
+        memory: WorkingMemory,
+        hook: DreamHook | None,
+        settings: DreamSettings,
+        store: Store,
+    ) -> None:
+        """Take what there is to run.
+
+        Args:
+            agent: Its name.
+            memory: The conversation.
+            hook: Starts dreams; None without them.
+            settings: When.
+            store: Where the transcript goes.
+        """
+        self.memory = memory
+        self.answers = 0
+        self.undreamt = False
+        self.continued = False
+        self.last_dream: datetime | None = None
+        self._agent = agent
+        self._hook = hook
+        self._store = store
+        self._on = frozenset(settings.on) if hook is not None else frozenset[str]()
+        self._idle = timedelta(minutes=settings.idle_minutes)
+        self._every = settings.every
+        self._queue: list[str | None] = []
+        self._busy = False
+        self._last = workflow.now()
+        self._working: Callable[[], bool] = lambda: False
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        """Begin to run hooks."""
+        if self._hook is not None:
+            self._tasks.append(asyncio.create_task(self._work()))
+
+    def watch(
+        self, end_after_minutes: float, end: Callable[[], None], working: Callable[[], bool]
+    ) -> None:
+        """Begin to watch for quiet times.
+
+        Args:
+            working: Whether a turn is accepted and not over: such a time is not quiet.
+            end_after_minutes: Call `end` after so many quiet minutes; 0 means never.
+            end: Ends the session.
+        """
+        self._working = working
+        if "idle" in self._on:
+            self._tasks.append(asyncio.create_task(self._watch(self._idle, self._dream_if_ahead)))
+        if end_after_minutes > 0:
+            quiet = timedelta(minutes=end_after_minutes)
+            self._tasks.append(asyncio.create_task(self._watch(quiet, end)))
+
+    def touch(self) -> None:
+        """Take note that a turn is over: quiet begins now."""
+        self._last = workflow.now()
+
+    def answered(self, text: str) -> None:
+        """Take note of an answer."""
+        self.answers += 1
+        if "complete" in self._on and self.answers % self._every == 0:
+            self._queue.append(text)
+
+    async def paused(self) -> None:
+        """Take note that a turn waits for a person."""
+        if "pause" in self._on:
+            self._queue.append(None)
+
+    async def finish(self) -> None:
+        """Dream at the end if there is anything new, and wait for what is queued, 60 s at most."""
+        await self.settle()
+        if self._on & {"end", "complete"}:
+            self._dream_if_ahead()
+        await self.settle()
+        if self.continued:  # a transcript has the whole of a conversation, or none of it
+            await self.append_transcript()
+        for task in self._tasks:
+            task.cancel()
+
+    async def append_transcript(self) -> None:
+        """Append what the transcript lacks; a store that does not take it is a warning."""
+        if not self.memory.is_ahead_of(self._store):
+            return
+        try:
+            await self.memory.append_transcript(self._store)
+            self.undreamt = True
+        except ActivityError as error:
+            raise_cancellation(error)
+            workflow.logger.warning("the transcript was not appended: %s", describe(error))
+
+    async def settle(self) -> None:
+        """Wait for what is queued, 60 s at most."""
+        if not self._queue and not self._busy:
+            return
+        try:
+            await workflow.wait_condition(
+                lambda: not self._queue and not self._busy, timeout=FINISH
+            )
+        except TimeoutError:
+            workflow.logger.warning("%d hooks of the session are not done", len(self._queue) + 1)
+
+    def _dream_if_ahead(self) -> None:
+        # What the store has not confirmed counts, so a hook that failed is made good here.
+        waiting = bool(self._queue) or self._busy
+        if not waiting and (self.undreamt or self.memory.is_ahead_of(self._store)):
+            self._queue.append(None)
+
+    async def _work(self) -> None:
+        while True:
+            await workflow.wait_condition(lambda: bool(self._queue))
+            value = self._queue.pop(0)
+            self._busy = True
+            try:
+                await self._dream(value)
+            finally:
+                self._busy = False
+
+    async def _dream(self, value: str | None) -> None:
+        if self._hook is None:
+            return
+        before = self._hook.started
+        await run_hooks([self._hook], self._agent, value)
+        self.undreamt = self._hook.started == before
+        if not self.undreamt:
+            self.last_dream = workflow.now()
+
+    async def _watch(self, quiet: timedelta, then: Callable[[], None]) -> None:
+        """Call `then` once for each quiet time; one timer for each, not one a turn."""
+        while True:
+            await workflow.wait_condition(lambda: not self._working())
+            seen = self._last
+            left = seen + quiet - workflow.now()
+            await workflow.sleep(max(left, timedelta(seconds=1)))
+            if self._last == seen and not self._working():
+                then()
+                await workflow.wait_condition(lambda seen=seen: self._last != seen)

@@ -85,6 +85,20 @@ async def require_namespace(client: Client) -> None:
         ) from error
 
 
+async def retention_days(client: Client) -> float:
+    """Return for how many days the client's namespace keeps workflows that have ended.
+
+    Raises:
+        ConfigurationError: The namespace cannot be read.
+    """
+    request = DescribeNamespaceRequest(namespace=client.namespace)
+    try:
+        found = await client.workflow_service.describe_namespace(request, timeout=PATIENCE)
+    except RPCError as error:
+        raise ConfigurationError(f"namespace {client.namespace!r}: {error.message}") from error
+    return found.config.workflow_execution_retention_ttl.ToSeconds() / 86_400
+
+
 async def running_dreams(client: Client) -> list[str]:
     """Return the ids of the dreams that are running now, of all scopes.
 

@@ -60,6 +60,16 @@ def dump_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
+def as_line(row: JSONObject) -> str:
+    """Return a row as a line of JSON, readable; what is no valid Unicode is escaped."""
+    text = json.dumps(row, ensure_ascii=False, allow_nan=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(row, allow_nan=False)
+    return text
+
+
 def encoded_size(text: str) -> int:
     """Count the bytes that a text takes inside a JSON payload.
 

@@ -12,8 +12,8 @@ from agentmem.facts import Evidence, Step, Write
 from agentmem.memory.providers.protocol import DreamRecord, Range, ReplyRecord
 from agentmem.memory.providers.records import MessageId
 from agentmem.memory.providers.sql import SqlProvider
-from agentmem.memory.providers.sql_rights import TABLES, as_line
-from agentmem.values import JSONObject
+from agentmem.memory.providers.sql_rights import TABLES
+from agentmem.values import JSONObject, as_line
 
 from .test_transcripts import START, rows
 

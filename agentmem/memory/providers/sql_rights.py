@@ -1,6 +1,5 @@
 """A scope as a whole: taken out as rows, put back as it was, erased."""
 
-import json
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from typing import Any
@@ -123,13 +122,3 @@ def _stored(table: Table, name: str, row: Mapping[str, Any]) -> Any:
     if not isinstance(value, column.type.python_type):
         raise TypeError(f"{name} is a {type(value).__name__}")
     return storable(value) if isinstance(value, str) else value
-
-
-def as_line(row: JSONObject) -> str:
-    """Return a row as a line of JSON, readable; what is no valid Unicode is escaped."""
-    text = json.dumps(row, ensure_ascii=False, allow_nan=False)
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return json.dumps(row, allow_nan=False)
-    return text

@@ -1,0 +1,20 @@
+"""`agentmem`: what people do with long-term memory from a terminal."""
+
+import typer
+
+from agentmem.cli import memory, rights
+
+app = typer.Typer(
+    name="agentmem",
+    help="Look after what agents remember. The worker is `python worker.py`.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,  # its tracebacks may show what variables hold
+)
+app.add_typer(memory.app, name="memory")
+rights.add_to(memory.app)
+
+
+@app.callback()
+def main() -> None:
+    """Look after what agents remember. The worker is `python worker.py`."""

@@ -1,0 +1,137 @@
+"""`agentmem memory`: facts, their history, undo and pins."""
+
+from collections.abc import Iterable
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from agentmem.cli.stores import (
+    DEFAULT_STORE,
+    Agent,
+    AsJson,
+    Database,
+    Scope,
+    Store,
+    on_store,
+    refuse,
+)
+from agentmem.cli.tables import console, facts_table, history_table, lines
+from agentmem.facts import Fact, Write
+from agentmem.memory.providers.protocol import TransactionalProvider
+
+app = typer.Typer(help="Facts of long-term memory: look at them, and look after them.")
+
+Key = Annotated[str, typer.Argument(help="The key, exactly.")]
+
+
+@app.command()
+def facts(
+    agent: Agent,
+    scope: Scope,
+    keys: Annotated[list[str] | None, typer.Argument(help="Only these.")] = None,
+    database: Database = None,
+    store: Store = DEFAULT_STORE,
+    as_json: AsJson = False,
+) -> None:
+    """Show a scope's facts, expired ones too."""
+
+    async def read(provider: TransactionalProvider, where: str) -> tuple[list[Fact], Table]:
+        found = await provider.entries(agent, scope, keys or None)
+        return found, facts_table(found, f"{agent}, {scope}: {len(found)} facts ({where})")
+
+    found, table = on_store(database, store, read)
+    _show(found, table, as_json)
+
+
+@app.command()
+def history(
+    key: Key,
+    agent: Agent,
+    scope: Scope,
+    database: Database = None,
+    store: Store = DEFAULT_STORE,
+    as_json: AsJson = False,
+) -> None:
+    """Show every version of a fact, why it was written and what it rests on."""
+    versions = on_store(database, store, lambda provider, _: provider.history(agent, scope, key))
+    if not versions:
+        refuse(f"there is no history of {key!r} in {agent!r}, {scope!r}")
+    _show(versions, history_table(versions, f"{agent}, {scope}: {key}"), as_json)
+
+
+@app.command()
+def scopes(agent: Agent, database: Database = None, store: Store = DEFAULT_STORE) -> None:
+    """List an agent's scopes that hold a fact."""
+    for scope in on_store(database, store, lambda provider, _: provider.scopes(agent)):
+        typer.echo(scope)
+
+
+@app.command()
+def undo(
+    change: Annotated[
+        str,
+        typer.Argument(
+            help="A dream's id, DREAM/CHANGE or KEY@VERSION, as the history shows them."
+        ),
+    ],
+    agent: Agent,
+    scope: Scope,
+    database: Database = None,
+    store: Store = DEFAULT_STORE,
+) -> None:
+    """Take back a dream, one of its changes, or one version; exit with 1 if some could not be."""
+    done = on_store(database, store, lambda provider, _: provider.undo(agent, scope, change))
+    for key in done.keys:
+        typer.echo(f"as before: {key}")
+    for key in done.conflicts:
+        typer.echo(f"changed since, left as it is: {key}", err=True)
+    if done.conflicts:
+        raise typer.Exit(1)
+
+
+@app.command()
+def pin(
+    key: Key, agent: Agent, scope: Scope, database: Database = None, store: Store = DEFAULT_STORE
+) -> None:
+    """Keep dreams from changing or removing a fact."""
+    _pin(key, agent, scope, database, store, pinned=True)
+
+
+@app.command()
+def unpin(
+    key: Key, agent: Agent, scope: Scope, database: Database = None, store: Store = DEFAULT_STORE
+) -> None:
+    """Let dreams change a fact again."""
+    _pin(key, agent, scope, database, store, pinned=False)
+
+
+@app.command()
+def forget(
+    key: Key, agent: Agent, scope: Scope, database: Database = None, store: Store = DEFAULT_STORE
+) -> None:
+    """Remove one fact; its history stays, so that it can be undone."""
+
+    async def remove(provider: TransactionalProvider, _: str) -> list[int]:
+        return await provider.write(agent, scope, [Write(op="remove", key=key)])
+
+    if on_store(database, store, remove) == [0]:
+        refuse(f"there is no fact {key!r} in {agent!r}, {scope!r}")
+    typer.echo(f"forgotten: {key}")
+
+
+def _pin(
+    key: str, agent: str, scope: str, database: str | None, store: str, *, pinned: bool
+) -> None:
+    there = on_store(database, store, lambda provider, _: provider.pin(agent, scope, key, pinned))
+    if not there:
+        refuse(f"there is no fact {key!r} in {agent!r}, {scope!r}")
+    typer.echo(f"{'pinned' if pinned else 'unpinned'}: {key}")
+
+
+def _show(rows: Iterable[Fact], table: Table, as_json: bool) -> None:
+    if as_json:
+        for line in lines(rows):
+            typer.echo(line)
+    else:
+        console().print(table)

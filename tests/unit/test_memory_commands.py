@@ -1,0 +1,174 @@
+"""`agentmem memory`: what people see and do with a store's URL and nothing else."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from agentmem.cli.main import app
+from agentmem.facts import Evidence, Read, Step, Write
+from agentmem.memory.providers.protocol import DreamRecord, TransactionalProvider
+from agentmem.memory.providers.registry import Providers
+from tests.postgres import postgres_server, postgresql_url
+from tests.providers.test_transcripts import START, rows
+
+__all__ = ["postgres_server", "postgresql_url"]
+
+AT = ("--agent", "friend", "--scope", "ada")
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgresql)])
+def url(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The URL of a store with facts, a dream and a conversation; there is no project around it."""
+    monkeypatch.chdir(tmp_path)
+    if request.param == "postgresql":
+        made = request.getfixturevalue("postgresql_url")
+    else:
+        made = f"sqlite:///{tmp_path / 'elsewhere' / 'facts.db'}"
+    asyncio.run(_with_store(made, _fill))
+    return made
+
+
+async def _with_store(url: str, work: Callable[[TransactionalProvider], Any]) -> Any:
+    providers = Providers(Path("unused"), url)
+    try:
+        return await work(await providers.get("default"))
+    finally:
+        await providers.close()
+
+
+async def _fill(store: TransactionalProvider) -> None:
+    await store.memorize("friend", "ada", "city", "Oslo")
+    await store.memorize("friend", "ada", "pet", {"name": "Momo\x1b[31m"})
+    await store.memorize("friend", "bob", "city", "Rome")
+    await store.append("friend", "ada", rows(1, 2, text="I moved to Bergen"))
+    record = await store.open_dream("friend", "ada", DreamRecord(id="d1", opened_at=START))
+    said = Evidence(
+        session="r1", memory="wm0", message="m1", said_at=START, quote="I moved to Bergen"
+    )
+    bergen = Write(key="city", value="Bergen", writer="dream", evidence=[said])
+    step = Step(id="c1", reads=[Read(key="city", version=1)], writes=[bergen])
+    await store.commit("friend", "ada", record, [step])
+
+
+def recalled(url: str, scope: str = "ada") -> dict[str, Any]:
+    """What a scope holds."""
+    return asyncio.run(_with_store(url, lambda store: store.recall("friend", scope)))
+
+
+def run(url: str, *arguments: str, at: tuple[str, ...] = AT) -> Result:
+    """Run a command of `agentmem memory`."""
+    return CliRunner().invoke(app, ["memory", *arguments, *at, "--database", url])
+
+
+def test_facts_and_their_history_are_shown(url: str) -> None:
+    """M-53: values, quotes and the name to undo by; nothing that moves the cursor."""
+    shown = run(url, "facts")
+    assert shown.exit_code == 0
+    for text in ("city", "Bergen", "Momo", "2 facts"):
+        assert text in shown.output
+    assert "Rome" not in shown.output
+    assert "\x1b" not in shown.output
+    told = run(url, "history", "city").output
+    for text in ("Oslo", "I moved to Bergen", "d1/c1", "city@1", "r1 wm0 m1"):
+        assert text in told
+    lines = run(url, "history", "city", "--json").output.splitlines()
+    assert [json.loads(line)["value"] for line in lines] == ["Oslo", "Bergen"]
+    (line,) = run(url, "facts", "pet", "--json").output.splitlines()
+    assert json.loads(line)["value"] == {"name": "Momo\x1b[31m"}
+    assert run(url, "scopes", at=("-a", "friend")).output.split() == ["ada", "bob"]
+
+
+def test_a_dream_is_taken_back(url: str) -> None:
+    """What stands again is said; what has changed since is said on standard error, with exit 1."""
+    done = run(url, "undo", "d1")
+    assert (done.exit_code, done.stdout) == (0, "as before: city\n")
+    assert recalled(url)["city"] == "Oslo"
+    run(url, "forget", "city")
+    late = run(url, "undo", "city@1")
+    assert (late.exit_code, late.stderr) == (1, "changed since, left as it is: city\n")
+    unknown = run(url, "undo", "d7")
+    assert unknown.exit_code == 1
+    assert "history of a key" in unknown.stderr
+
+
+def test_facts_are_pinned_and_forgotten(url: str) -> None:
+    """By key alone; a key that is not there is an error."""
+    assert run(url, "pin", "city").output == "pinned: city\n"
+    assert "pinned" in run(url, "facts").output
+    assert run(url, "unpin", "city").output == "unpinned: city\n"
+    assert run(url, "forget", "city").output == "forgotten: city\n"
+    for command in ("pin", "unpin", "forget"):
+        refused = run(url, command, "city")
+        assert (refused.exit_code, refused.stdout) == (1, "")
+        assert "there is no fact 'city'" in refused.stderr
+    assert recalled(url) == {"pet": {"name": "Momo\x1b[31m"}}
+    assert run(url, "history", "never").exit_code == 1
+
+
+def test_a_message_is_forgotten(url: str) -> None:
+    """By the names that a history shows; again there is nothing left of it."""
+    assert run(url, "forget-message", "r1", "m1").output == "forgotten in 2 rows\n"
+    assert "I moved" not in run(url, "history", "city").output
+    assert run(url, "forget-message", "r1", "m1").exit_code == 1
+
+
+def test_a_scope_is_taken_along_and_erased(url: str, tmp_path: Path) -> None:
+    """Export, erase, import: as it was. Erasing asks first, and says what Temporal keeps."""
+    before = recalled(url)
+    file = str(tmp_path / "ada.jsonl")
+    assert run(url, "export", file).exit_code == 0
+    assert run(url, "import", file, at=()).exit_code == 1
+    assert (
+        CliRunner().invoke(app, ["memory", "erase", *AT, "--database", url], input="n\n").exit_code
+    )
+    assert recalled(url) == before
+    erased = run(url, "erase", "--yes")
+    assert erased.exit_code == 0
+    assert "Temporal still has the histories" in erased.output
+    assert (recalled(url), recalled(url, "bob")) == ({}, {"city": "Rome"})
+    assert run(url, "import", file, at=()).exit_code == 0
+    assert recalled(url) == before
+    again = run(url, "export").output
+    assert again == Path(file).read_text()
+    assert run(url, "import", file, at=("--scope", "new")).exit_code == 0
+    assert recalled(url, "new") == before
+
+
+@pytest.mark.parametrize("content", ["", "{}\n", "[1]\n", "no JSON\n", '{"agentmem_export": 9}\n'])
+def test_what_is_no_export_is_refused(content: str, tmp_path: Path) -> None:
+    """A line says what is wrong with the file, and nothing is stored."""
+    file = tmp_path / "odd.jsonl"
+    file.write_text(content)
+    refused = run(f"sqlite:///{tmp_path}/x.db", "import", str(file), at=())
+    assert refused.exit_code == 1
+    assert str(file) in refused.stderr
+
+
+def test_the_command_needs_a_url_and_no_project(url: str, tmp_path: Path) -> None:
+    """M-53: the installed command, in an empty directory, with the URL in its environment."""
+    command = Path(sys.executable).with_name("agentmem")
+    done = subprocess.run(
+        [command, "memory", "facts", "city", *AT, "--json"],
+        cwd=tmp_path,
+        env={"AGENTMEM_DATABASE_URL": url, "PATH": ""},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(done.stdout)["value"] == "Bergen"
+
+
+@pytest.mark.parametrize("bad", ["mysql://u:pa55word@h/d", "postgresql://u:pa55word@127.0.0.1:1/d"])
+def test_a_url_that_does_not_do_is_not_shown(bad: str) -> None:
+    """One line says what is wrong; the password is in none."""
+    refused = run(bad, "facts")
+    assert refused.exit_code == 1
+    assert refused.stderr.startswith("agentmem: ")
+    assert "pa55word" not in refused.output + refused.stderr

@@ -26,6 +26,7 @@ from agentmem.client import require_namespace, running_dreams
 from agentmem.configuration import Configuration, configure
 from agentmem.dev_server import dev_server
 from agentmem.errors import ConfigurationError
+from agentmem.memory.retention import retention
 from agentmem.redaction import redactor
 from agentmem.settings import load_settings
 
@@ -112,7 +113,10 @@ async def running(client: Client, configuration: Configuration) -> AsyncGenerato
         # The agents' own stores: a broken one shows now, not in the middle of a turn.
         for identity in configuration.own_stores():
             await configuration.providers.get(identity)
-        async with build_worker(client, configuration, models) as worker:
+        async with (
+            retention(configuration.providers, configuration.settings.transcript_days),
+            build_worker(client, configuration, models) as worker,
+        ):
             models.start_loading()
             yield worker
     finally:

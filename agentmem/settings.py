@@ -30,6 +30,7 @@ class Settings(BaseSettings):
         message_cache_bytes: The most that the worker keeps of conversations' messages in memory.
         metrics: Where the worker's metrics can be read by Prometheus, as `host:port`; empty for
             nowhere.
+        transcript_days: For how many days what dreams have read stays in the transcript.
     """
 
     model_config = SettingsConfigDict(
@@ -44,6 +45,7 @@ class Settings(BaseSettings):
     task_queue: str = Field(default=TASK_QUEUE, min_length=1)
     message_cache_bytes: int = Field(default=MESSAGE_CACHE_BYTES, ge=0)
     metrics: str = ""
+    transcript_days: int = Field(default=30, ge=0, le=36_500)
 
     @property
     def agents_file(self) -> Path | None:

@@ -4,17 +4,23 @@ import asyncio
 import logging
 import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import Connection, text
+from temporalio.api.failure.v1 import Failure
+from temporalio.contrib.pydantic import pydantic_data_converter
+from temporalio.testing import ActivityEnvironment
 
 from agentmem.errors import ConfigurationError, ProviderError
 from agentmem.memory.providers.postgresql import PostgresDatabase
+from agentmem.memory.providers.registry import Providers
 from agentmem.memory.providers.sql import SqlProvider
 from agentmem.memory.providers.sqlite import SqliteDatabase
 from agentmem.memory.providers.urls import postgresql_address
 
 from .conftest import on_postgresql
+from .five_methods import FiveMethods
 
 
 async def test_a_drivers_error_is_the_cause(store: SqlProvider) -> None:
@@ -159,3 +165,38 @@ def test_a_malformed_url_is_refused_without_being_shown(url: str) -> None:
         postgresql_address(url, "DATABASE_URL")
     assert "pa55" not in str(refused.value)
     assert refused.value.__cause__ is None
+
+
+class Leaky(FiveMethods):
+    """A user's store whose errors say too much."""
+
+    async def recall(self, agent: str, scope: str, key: str | None = None) -> Any:
+        """Fail."""
+        raise ConnectionError("redis://:pa55word@host refused hunter2")
+
+
+async def test_no_text_of_a_driver_goes_into_a_history(tmp_path: Path) -> None:
+    """Temporal records the causes of what an activity raises: of them only kind and place stay."""
+
+    def made() -> object:
+        raise ValueError("token=pa55word hunter2")
+
+    providers = Providers(tmp_path, registered={"leaky": Leaky, "unmade": made})
+    converter = pydantic_data_converter
+    for name, kind in (("leaky", "ConnectionError"), ("unmade", "ValueError")):
+
+        async def recall(name: str = name) -> None:
+            await (await providers.get(f"named:{name}")).recall("a", "s", "k")
+
+        with pytest.raises(ProviderError) as failed:
+            await ActivityEnvironment().run(recall)
+        failure = Failure()
+        await converter.encode_failure(failed.value, failure)
+        recorded = str(failure)
+        assert f"builtins.{kind} (test_errors.py:" in recorded
+        assert "pa55word" not in recorded
+        assert "hunter2" not in recorded
+        with pytest.raises(ProviderError) as failed:
+            await recall()
+        assert "hunter2" in str(failed.value.__cause__), "a script sees all of it"
+    await providers.close()

@@ -14,6 +14,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from agentmem.errors import ProviderError
+from agentmem.memory.providers.causes import may_travel
 
 Result = TypeVar("Result")
 Work = Callable[[Connection], Result]
@@ -73,15 +74,17 @@ def wrapped(name: str, *drivers: type[Exception]) -> Generator[None]:
         yield
     except (DBAPIError, *drivers) as error:
         cause = driver_error(error)
-        raise ProviderError(f"{name} failed: {_kind(cause)}") from cause
+        raise ProviderError(f"{name} failed: {_kind(cause)}") from may_travel(cause)
     except PoolTimeout as error:
-        raise ProviderError(f"{name} had no free connection in time: raise pool_size") from error
+        raise ProviderError(
+            f"{name} had no free connection in time: raise pool_size"
+        ) from may_travel(error)
     except SQLAlchemyError as error:
-        raise ProviderError(f"{name} failed: {_kind(error)}") from error
+        raise ProviderError(f"{name} failed: {_kind(error)}") from may_travel(error)
     except TimeoutError as error:
-        raise ProviderError(f"{name} did not answer in time") from error
+        raise ProviderError(f"{name} did not answer in time") from may_travel(error)
     except OSError as error:  # a refused connection, a missing folder
-        raise ProviderError(f"{name} cannot be reached: {_kind(error)}") from error
+        raise ProviderError(f"{name} cannot be reached: {_kind(error)}") from may_travel(error)
 
 
 def driver_error(error: Exception) -> BaseException:

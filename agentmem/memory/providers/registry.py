@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 from agentmem.errors import AgentMemError, ConfigurationError, ProviderError
 from agentmem.memory.providers import in_memory
 from agentmem.memory.providers.adapter import PlainProvider, missing_methods
+from agentmem.memory.providers.causes import may_travel
 from agentmem.memory.providers.database import Database
 from agentmem.memory.providers.identities import DEFAULT, Identities
 from agentmem.memory.providers.protocol import MemoryProvider, TransactionalProvider
@@ -75,6 +76,11 @@ class Providers:
             opening = openings[identity] = asyncio.create_task(self._open(identity))
         # One caller that gives up does not take the store away from the others.
         return await asyncio.shield(opening)
+
+    def opened(self) -> list[TransactionalProvider]:
+        """Return the stores that are open on this event loop."""
+        openings = self._opened.get(asyncio.get_running_loop(), {})
+        return [one.result() for one in openings.values() if one.done() and not _failed(one)]
 
     async def close(self) -> None:
         """Close every store but those in memory, which live as long as the process."""
@@ -157,4 +163,4 @@ async def _made(factory: Callable[[], object], name: str) -> object:
     except Exception as error:
         raise ProviderError(
             f"provider {name!r} could not be made: {type(error).__name__}"
-        ) from error
+        ) from may_travel(error)

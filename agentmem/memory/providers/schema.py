@@ -18,6 +18,7 @@ from sqlalchemy import (
     MetaData,
     Table,
     Text,
+    text,
 )
 from sqlalchemy.types import TypeDecorator
 
@@ -156,6 +157,12 @@ transcript = Table(
     *(_name("message"), _text("role"), _text("text"), _number("bytes")),
     *(_time("at"), Column("at_offset", Integer, nullable=False), _number("turn"), _text("name")),
     *(_flag("recalled"), _flag("forgotten"), _time("consumed_at", nullable=True)),
+    Index(
+        "agentmem_transcript_consumed",
+        "consumed_at",
+        postgresql_where=text("consumed_at IS NOT NULL"),
+        sqlite_where=text("consumed_at IS NOT NULL"),
+    ),
 )
 """What was said, for the next dream; `at_offset` keeps the speaker's zone, in seconds."""
 

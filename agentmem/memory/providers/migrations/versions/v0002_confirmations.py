@@ -1,4 +1,4 @@
-"""Confirmations: what a dream's confirmation changed, so that an undo can take it back."""
+"""What undo and retention need: what confirmations found, and an index of what was read."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -12,7 +12,7 @@ _EXACT = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 
 
 def upgrade() -> None:
-    """Create the table."""
+    """Create the table and the index."""
     names = ("agent", "scope", "key", "dream")
     op.create_table(
         "agentmem_fact_confirmations",
@@ -23,4 +23,12 @@ def upgrade() -> None:
         sa.Column("said_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("places", sa.Text(), nullable=False),
         sa.PrimaryKeyConstraint(*names, "version"),
+    )
+    read = sa.text("consumed_at IS NOT NULL")
+    op.create_index(
+        "agentmem_transcript_consumed",
+        "agentmem_transcript",
+        ["consumed_at"],
+        postgresql_where=read,
+        sqlite_where=read,
     )

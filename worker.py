@@ -63,7 +63,9 @@ def build_worker(client: Client, configuration: Configuration, models: Models) -
                 CompactActivity(models, cache).compact,
                 TranscriptActivities(providers, cache, redact).append,
                 *MemoryActivities(providers, cache, redact).activities,
-                *DreamActivities(providers, models.ask, model=model).activities,
+                *DreamActivities(
+                    providers, models.ask, model=model, context=models.context
+                ).activities,
                 *tool_activities(toolbox, cache.remember),
                 *app.activities.values(),
             ],

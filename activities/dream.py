@@ -39,13 +39,23 @@ class DreamActivities:
         providers: The worker's stores.
         ask: Asks a model once.
         model: The model of dreams that name none.
+        context: Says how many tokens a model's context has; 0 if it does not know.
         zone: The time zone whose days count in "yesterday", where a message has none of its own.
     """
 
-    def __init__(self, providers: Providers, ask: Asker, *, model: str, zone: str = "UTC") -> None:
+    def __init__(
+        self,
+        providers: Providers,
+        ask: Asker,
+        *,
+        model: str,
+        context: Callable[[str], int] = lambda model: 0,
+        zone: str = "UTC",
+    ) -> None:
         self._providers = providers
         self._ask = ask
         self._model = model
+        self._context = context
         self._zone = zone
 
     @property
@@ -62,10 +72,12 @@ class DreamActivities:
         store = Store(provider=identity, agent=request.agent, scope=request.scope)
         if info.workflow_id != dream_id(store):
             return Begun(status="delegated", store=store)
+        model = request.model or self._model
         opening = Opening(
             dream=info.workflow_run_id or "",
             store=store,
-            model=request.model or self._model,
+            model=model,
+            context=self._context(model),
             zone=self._zone,
             now=datetime.now(UTC),
         )

@@ -97,6 +97,20 @@ class Models:
         usage = choice.usage.model_dump(mode="json")
         return {"message": choice.message, "finish": choice.finish, "usage": usage}
 
+    def context(self, model: str) -> int:
+        """Return the tokens of a model's context, by litellm's own list; 0 if it knows none.
+
+        Nothing is waited for and nobody asked: 0 too as long as litellm is not imported.
+        """
+        if self._loading is None or not self._loading.done() or self._loading.exception():
+            return 0
+        known: dict[str, dict[str, Any]] = self._loading.result().model_cost
+        for name in (litellm_name(model), model.partition("/")[2]):
+            size = known.get(name, {}).get("max_input_tokens")
+            if isinstance(size, int):
+                return size
+        return 0
+
     async def close(self) -> None:
         """Close litellm's connections, when the last worker of the process stops."""
         if self in _in_use:

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, PositiveInt, ValidationError
+from pydantic import Field, NonNegativeInt, PositiveInt, ValidationError
 from temporalio import activity
 
 from agentmem.contracts.calls import ToolSpec, Usage
@@ -30,9 +30,10 @@ class MemorySettings(Wire):
 
 
 class DreamLimits(Wire):
-    """Bounds of a dream: tool calls a phase, and facts a scope.
+    """Bounds of a dream: tool calls a phase, facts a scope, failures before the gate shuts.
 
-    The numbers of tool calls are those of the architecture that agentmem implements.
+    `context` is the size of the model's context in tokens; 0: what litellm knows of it. The
+    numbers of tool calls are those of the architecture that agentmem implements.
     """
 
     orient: PositiveInt = 20
@@ -41,6 +42,7 @@ class DreamLimits(Wire):
     prune: PositiveInt = 20
     keys: PositiveInt = 100
     failures: PositiveInt = 3
+    context: NonNegativeInt = 0
 
     def __init__(self, **bounds: int) -> None:
         """Set bounds, each 1 or more.

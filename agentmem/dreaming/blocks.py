@@ -5,10 +5,10 @@ from typing import Any
 
 from agentmem.dreaming.changes import Change, Finding, Orientation
 from agentmem.dreaming.language.text import Rarity, content, text_of
-from agentmem.dreaming.prompts import shown, stamp
+from agentmem.dreaming.prompts import fact_line, shown, stamp
 from agentmem.facts import Fact
 from agentmem.memory.providers.protocol import TranscriptRow
-from agentmem.values import JSONObject
+from agentmem.values import JSONObject, dump_json
 
 MESSAGE_CHARACTERS = 16_000
 """The longest message that is shown whole; of a longer one its first three quarters of that and
@@ -25,8 +25,13 @@ def orientation_lines(orientation: Orientation) -> list[JSONObject]:
     ]
 
 
-def transcript_lines(rows: Mapping[str, TranscriptRow]) -> list[JSONObject]:
-    """Return the dream's messages by alias; what is known already stands without its text."""
+def transcript_lines(
+    rows: Mapping[str, TranscriptRow], most: int = MESSAGE_CHARACTERS
+) -> list[JSONObject]:
+    """Return the dream's messages by alias; what is known already stands without its text.
+
+    Of a message longer than `most` characters its beginning and its end are shown.
+    """
     sessions: dict[str, str] = {}
     lines: list[JSONObject] = []
     for alias, row in rows.items():
@@ -36,7 +41,7 @@ def transcript_lines(rows: Mapping[str, TranscriptRow]) -> list[JSONObject]:
         line: dict[str, Any] = {"id": alias, "s": session, "role": row.role, "at": stamp(row.at)}
         if row.name:
             line["name"] = row.name
-        line |= {"recalled": True} if row.recalled else {"text": _cut(row.text)}
+        line |= {"recalled": True} if row.recalled else {"text": _cut(row.text, most)}
         lines.append(line)
     return lines
 
@@ -117,9 +122,22 @@ class _Near:
         return best[:_NEAR]
 
 
-def _cut(text: str) -> str:
-    if len(text) <= MESSAGE_CHARACTERS:
+def value_lines(facts: Mapping[str, Fact], keys: Iterable[str], room: int) -> list[JSONObject]:
+    """Return these facts with their values, as many as fit into so many bytes."""
+    lines: list[JSONObject] = []
+    for key in dict.fromkeys(keys):
+        if key in facts:
+            line = fact_line(facts[key])
+            room -= len(dump_json(line).encode())
+            if room < 0:
+                break
+            lines.append(line)
+    return lines
+
+
+def _cut(text: str, most: int) -> str:
+    if len(text) <= most:
         return text
-    tail = MESSAGE_CHARACTERS // 4
-    head = MESSAGE_CHARACTERS - tail
+    tail = most // 4
+    head = most - tail
     return f"{text[:head]} ...[{len(text)} characters in full]... {text[-tail:]}"

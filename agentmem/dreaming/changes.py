@@ -47,6 +47,16 @@ class Orientation(Wire):
     unknown_keys: int = 0
 
     @property
+    def keys(self) -> list[str]:
+        """The keys that want work."""
+        return [
+            *(key for group in self.duplicates for key in group),
+            *(key for one in self.contradictions for key in one.keys),
+            *(one.key for one in self.stale),
+            *self.too_long,
+        ]
+
+    @property
     def issues(self) -> int:
         """How many things want work."""
         return sum(map(len, (self.duplicates, self.contradictions, self.stale, self.too_long)))

@@ -60,6 +60,7 @@ class Exchange:
         work: Does what it says.
         limit: Tool calls that it may make; handing in is not counted.
         messages: The talk so far.
+        halves: Whether a cut-off reply without a readable hand-in ends it: less is shown then.
         calls: Tool calls made.
         trace: What was called and how it went, without values.
         handed_in: Whether there is a hand-in.
@@ -72,6 +73,7 @@ class Exchange:
     work: Work
     limit: int
     messages: list[Message]
+    halves: bool = False
     calls: int = 0
     trace: list[Trace] = field(default_factory=list[Trace])
     handed_in: bool = False
@@ -106,6 +108,8 @@ class Exchange:
         if was_handed_in:
             return False
         tried = any(call.name == self._submit for call in calls)
+        if self.halves and self.cut_off and not self.handed_in:
+            return False
         if tried:
             return any(outcome.fixable for outcome in outcomes) and self._may_mend()
         if self.calls < self.limit:

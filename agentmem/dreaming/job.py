@@ -1,12 +1,12 @@
-"""One phase of one dream at work: its talk with the model, its result, its words for people."""
+"""One phase of one dream at work: its exchanges with the model, its result, its words."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from agentmem.contracts import Phase, PhaseResult
+from agentmem.contracts import Phase, PhaseResult, Trace
 from agentmem.dreaming.exchange import Exchange, Work
 from agentmem.dreaming.prompts import phase_message
-from agentmem.dreaming.replies import REPLY_TOKENS, Asker, Progress, Replies
+from agentmem.dreaming.replies import Asker, Progress, Replies
 from agentmem.dreaming.snapshot import Desk, Kept
 from agentmem.dreaming.tools import PhaseName
 from agentmem.errors import DreamFailed
@@ -15,7 +15,41 @@ from agentmem.values import JSONObject
 Blocks = Sequence[tuple[str, Sequence[JSONObject]]]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
+class Talk:
+    """How a phase's talk went, all parts together.
+
+    Attributes:
+        calls: Tool calls made.
+        trace: What was called and how it went.
+        parts: Parts that it was held in.
+        handed_in: Whether each part was handed in.
+        limit_reached: Whether the limit of calls ended one.
+        cut_off: Whether the last reply ended at the token limit.
+        closing: The model's last text.
+    """
+
+    calls: int = 0
+    trace: list[Trace] = field(default_factory=list[Trace])
+    parts: int = 0
+    handed_in: bool = True
+    limit_reached: bool = False
+    cut_off: bool = False
+    closing: str = ""
+
+    def add(self, exchange: Exchange, *, whole: bool = True) -> None:
+        """Add an exchange; one that was not `whole` is held again in halves."""
+        self.calls += exchange.calls
+        self.trace += exchange.trace
+        self.cut_off = exchange.cut_off
+        self.closing = exchange.closing or self.closing
+        if whole:
+            self.parts += 1
+            self.handed_in = self.handed_in and exchange.handed_in
+            self.limit_reached = self.limit_reached or exchange.limit_reached
+
+
+@dataclass(kw_only=True)
 class Job:
     """One phase of one dream.
 
@@ -25,6 +59,7 @@ class Job:
         desk: The dream.
         ask: Asks the model.
         progress: Told small counters.
+        replies: The phase's model calls, in order, over all of its exchanges.
     """
 
     name: PhaseName
@@ -32,39 +67,52 @@ class Job:
     desk: Desk
     ask: Asker
     progress: Progress
+    replies: Replies = field(init=False)
 
-    async def talk(self, work: Work, blocks: Blocks) -> Exchange:
-        """Put data before the model and let it work until the phase ends."""
-        desk = self.desk
-        replies = Replies(
+    def __post_init__(self) -> None:
+        """Make the replies."""
+        self.replies = Replies(
             ask=self.ask,
-            provider=desk.provider,
-            store=desk.store,
-            dream=desk.record.id,
+            provider=self.desk.provider,
+            store=self.desk.store,
+            dream=self.desk.record.id,
             phase=self.name,
             model=self.phase.model,
+            tokens=self.desk.kept.sizes.reply,
             progress=self.progress,
         )
-        messages = [*desk.prefix, phase_message(self.name, desk.record.id, blocks)]
-        exchange = Exchange(replies=replies, work=work, limit=self.phase.limit, messages=messages)
-        await exchange.run()
-        return exchange
+
+    def exchange(self, work: Work, blocks: Blocks, *, calls: int, halves: bool) -> Exchange:
+        """Return a talk about these data, not yet held.
+
+        Args:
+            work: Does what the model says.
+            blocks: The data.
+            calls: Tool calls that the phase has made already.
+            halves: Whether a reply that was cut off ends it, since less will be shown then.
+        """
+        return Exchange(
+            replies=self.replies,
+            work=work,
+            limit=max(0, self.phase.limit - calls),
+            messages=[
+                *self.desk.prefix,
+                phase_message(self.name, self.desk.record.id, blocks),
+            ],
+            halves=halves,
+        )
 
     async def end(
-        self,
-        kept: Kept,
-        summary: str,
-        counts: dict[str, int],
-        exchange: Exchange | None = None,
+        self, kept: Kept, summary: str, counts: dict[str, int], talk: Talk | None = None
     ) -> PhaseResult:
         """Keep the phase's result, and return it."""
         result = PhaseResult(summary=summary, counts=counts)
-        if exchange is None:
+        if talk is None:
             result = result.replace(summary=f"{summary}, no model call")
         else:
-            result = result.replace(usage=exchange.replies.usage, trace=exchange.trace)
-            if exchange.limit_reached:
-                kept = noted(kept, f"{self.name}: limit_reached, {exchange.calls} tool calls")
+            result = result.replace(usage=self.replies.usage, trace=talk.trace)
+            if talk.limit_reached:
+                kept = noted(kept, f"{self.name}: limit_reached, {talk.calls} tool calls")
         return await self.desk.save(kept, self.name, result)
 
 
@@ -73,12 +121,12 @@ def noted(kept: Kept, note: str) -> Kept:
     return kept.replace(notes=[*kept.notes, note])
 
 
-def nothing_handed_in(job: Job, exchange: Exchange) -> DreamFailed:
+def nothing_handed_in(job: Job, talk: Talk) -> DreamFailed:
     """Return the error of a phase that code cannot stand in for, in words for people."""
-    if exchange.limit_reached:
+    if talk.limit_reached:
         why = "its limit of tool calls is reached"
-    elif exchange.cut_off:
-        why = f"its reply was cut off at {REPLY_TOKENS} tokens"
+    elif talk.cut_off:
+        why = f"its reply was cut off at {job.replies.tokens} tokens"
     else:
         why = "it answered in prose"
     return DreamFailed(

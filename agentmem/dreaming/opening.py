@@ -5,13 +5,17 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from agentmem.contracts import Begun, DreamInput, Store
+from agentmem.dreaming.carry import carried
+from agentmem.dreaming.changes import Finding
 from agentmem.dreaming.draft import Draft
 from agentmem.dreaming.gate import gate
 from agentmem.dreaming.language.dates import local_day
 from agentmem.dreaming.language.text import text_of
 from agentmem.dreaming.prompts import PROMPT_VERSION
+from agentmem.dreaming.sizes import EVIDENCE_ROWS, sizes
 from agentmem.dreaming.snapshot import Kept
 from agentmem.dreaming.thresholds import THRESHOLDS
+from agentmem.dreaming.trouble import passed_over, portion
 from agentmem.facts import Tombstone
 from agentmem.memory.providers.protocol import (
     DreamRecord,
@@ -20,10 +24,6 @@ from agentmem.memory.providers.protocol import (
     TranscriptRow,
 )
 from agentmem.values import JSONObject
-
-EVIDENCE_BYTES = 200_000
-"""Bytes of text that one round reads; what is left waits for the next."""
-EVIDENCE_ROWS = 500
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +36,7 @@ class Opening:
         model: The model of its phases.
         zone: The zone whose days count.
         now: The time, aware.
+        context: Tokens of the model's context, 0 if nobody knows.
     """
 
     dream: str
@@ -43,6 +44,7 @@ class Opening:
     model: str
     zone: str
     now: datetime
+    context: int = 0
 
 
 async def open_dream(
@@ -62,19 +64,38 @@ async def open_dream(
         facts = await provider.entries(agent, scope)
         if not answer.open:
             return begun.replace(status="skipped", reason=answer.reason, facts=len(facts))
-        rows, more = await _evidence(provider, opening.store)
+        fits = sizes(request.limits.context or opening.context)
+        rows, more = await _evidence(provider, opening.store, fits.evidence)
         if not rows:
             return begun.replace(status="nothing_new", facts=len(facts))
         # After the facts: what is forgotten in between stands in both, never in neither.
         stones = await provider.tombstones(agent, scope)
+        earlier = await provider.dreams(agent, scope)
+        part = portion(rows, earlier)
+        along = await carried(provider, agent, scope, earlier)
+        taken = rows[: part.messages]
+        kept = Kept(
+            day=local_day(opening.now, opening.zone).isoformat(),
+            zone=opening.zone,
+            model=opening.model,
+            cap=request.limits.keys,
+            mode=request.mode,
+            sizes=fits,
+            prompt_version=PROMPT_VERSION,
+            messages=len(taken),
+            more_evidence=more or len(taken) < len(rows),
+            unreadable=["a1"] if part.unreadable else [],
+            notes=[passed_over(rows[0])] if part.unreadable else [],
+            carried_rows=along.rows,
+            carried_attempts=along.attempts,
+            draft=_draft(opening, stones, along.findings),
+        )
         fresh = DreamRecord(
             id=opening.dream,
             opened_at=opening.now,
-            ranges=to_ranges(rows),
+            ranges=to_ranges(taken),
             snapshot={fact.key: fact.version for fact in facts},
-            data=_kept(request, opening, len(rows), more)
-            .replace(draft=_draft(opening, stones))
-            .model_dump(mode="json"),
+            data=kept.model_dump(mode="json"),
         )
         record = await provider.open_dream(agent, scope, fresh)
     kept = Kept.model_validate(record.data)
@@ -105,36 +126,28 @@ def to_ranges(rows: Sequence[TranscriptRow]) -> list[Range]:
 
 
 async def _evidence(
-    provider: TransactionalProvider, store: Store
+    provider: TransactionalProvider, store: Store, most: int
 ) -> tuple[list[TranscriptRow], bool]:
     """Return the rows that fit, one at least, and whether there are more."""
-    found = await provider.unread(store.agent, store.scope, 2 * EVIDENCE_BYTES)
+    found = await provider.unread(store.agent, store.scope, 2 * most)
     size = 0
     for number, row in enumerate(found):
         size += len(row.text.encode())
-        if number and (size > EVIDENCE_BYTES or number >= EVIDENCE_ROWS):
+        if number and (size > most or number >= EVIDENCE_ROWS):
             return found[:number], True
     return found, False
 
 
-def _draft(opening: Opening, stones: Sequence[Tombstone]) -> JSONObject:
-    """Return the draft that a dream begins with: nothing but what is not to come back."""
+def _draft(
+    opening: Opening, stones: Sequence[Tombstone], findings: Sequence[Finding]
+) -> JSONObject:
+    """Return the draft that a dream begins with: carried findings, and what is not to come back."""
     most = THRESHOLDS.value_characters  # no dream writes a longer value, so none can be equal
     brief = [
         stone if len(text_of(stone.value)) <= most else stone.replace(value=None)
         for stone in stones
     ]
-    return Draft((), {}, opened_at=opening.now, zone=opening.zone, tombstones=brief).dump()
-
-
-def _kept(request: DreamInput, opening: Opening, messages: int, more: bool) -> Kept:
-    return Kept(
-        day=local_day(opening.now, opening.zone).isoformat(),
-        zone=opening.zone,
-        model=opening.model,
-        cap=request.limits.keys,
-        mode=request.mode,
-        prompt_version=PROMPT_VERSION,
-        messages=messages,
-        more_evidence=more,
+    begun = Draft(
+        (), {}, opened_at=opening.now, zone=opening.zone, findings=findings, tombstones=brief
     )
+    return begun.dump()

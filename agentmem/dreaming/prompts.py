@@ -7,7 +7,9 @@ dream's id, so that a retry renders the same bytes. `read_blocks` reads such tex
 Message 0 is the system prompt, message 1 holds FACTS, message 2 is the phase's: a line
 `PHASE name`, its blocks, a line that begins with `TASK`. A field without content is left out.
 
-    FACTS        first {"date","zone","cap","count"}, then {"k","v","t","d","when","pin"} each
+    FACTS        first {"date","zone","cap","count"}, then {"k","v","t","d","when","pin"} each;
+                 of a large scope {..., "values": false}, then {"k"} each, as many as fit
+    VALUES       such facts with their values: a page of them, or those that matter here
     HINTS        {"hint": near_keys|alike|expired|too_long, "keys": [...]}
     ORIENTATION  one line: {"topics","duplicates","contradictions","stale","too_long"}
     TRANSCRIPT   {"id":"a1","s":"b1","role","at","name","text"}; known: {...,"recalled":true}
@@ -24,6 +26,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, cast
 
+from agentmem.dreaming.sizes import PREFIX_BYTES
 from agentmem.dreaming.tools import PhaseName
 from agentmem.facts import Fact
 from agentmem.messages import Message, Role
@@ -32,9 +35,7 @@ from agentmem.values import JSONObject, JSONValue, dump_json
 PROMPT_VERSION = "1"
 """Stored with each dream; change it with any word that a model reads here or in `tools`."""
 
-PREFIX_BYTES = 240_000
-"""Bytes of facts in the shared beginning, about 60,000 tokens; longer values are cut to fit."""
-_VALUE_CUTS = (2_000, 500, 120, 30)
+_VALUE_CUTS = (2_000, 500)
 
 SYSTEM = """\
 You tend the long-term memory of an AI agent. You turn what was said into a small set of facts \
@@ -94,7 +95,14 @@ def nonce(dream_id: str) -> str:
     return hashlib.sha256(f"fence {dream_id}".encode()).hexdigest()[:8]
 
 
-def prefix(dream_id: str, day: str, zone: str, cap: int, facts: Sequence[Fact]) -> list[Message]:
+def prefix(
+    dream_id: str,
+    day: str,
+    zone: str,
+    cap: int,
+    facts: Sequence[Fact],
+    room: int = PREFIX_BYTES,
+) -> list[Message]:
     """Return the messages that begin every request of a dream, byte for byte the same.
 
     Args:
@@ -103,18 +111,38 @@ def prefix(dream_id: str, day: str, zone: str, cap: int, facts: Sequence[Fact]) 
         zone: The time zone of that date.
         cap: The most facts that the scope may hold.
         facts: The frozen snapshot, ordered by key.
+        room: Bytes that the facts may take. Long values are cut to fit; where that does not do,
+            the keys stand alone, and phases show the values in pages.
     """
     header: JSONObject = {"date": day, "zone": zone, "cap": cap, "count": len(facts)}
-    text = ""
-    for cut in _VALUE_CUTS:
+    cut = whole_values(facts, room)
+    if cut:
         lines = [header, *(fact_line(fact, cut) for fact in facts)]
-        text = block("FACTS", nonce(dream_id), lines)
-        if len(text.encode()) <= PREFIX_BYTES:
-            break
+    else:
+        lines = [header | {"values": False}, *_key_lines(facts, room)]
+    text = block("FACTS", nonce(dream_id), lines)
     return [
         Message(id="s0", role=Role.SYSTEM, content=SYSTEM),
         Message(id="facts", role=Role.USER, content=text),
     ]
+
+
+def whole_values(facts: Sequence[Fact], room: int = PREFIX_BYTES) -> int:
+    """Return at how many characters values are cut to fit into so many bytes; 0 if none do."""
+    for cut in _VALUE_CUTS:
+        if sum(len(_one_line(fact_line(fact, cut)).encode()) + 1 for fact in facts) <= room:
+            return cut
+    return 0
+
+
+def _key_lines(facts: Sequence[Fact], room: int) -> list[JSONObject]:
+    lines: list[JSONObject] = []
+    for fact in facts:
+        room -= len(fact.key.encode()) + 10
+        if room < 0:
+            return [*lines, {"more": len(facts) - len(lines)}]
+        lines.append({"k": fact.key})
+    return lines
 
 
 def phase_message(

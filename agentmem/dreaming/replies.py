@@ -16,9 +16,6 @@ from agentmem.models.reasoning import read_fields, read_reasoning
 from agentmem.models.rendering import render
 from agentmem.values import JSONObject
 
-REPLY_TOKENS = 8_192
-"""The longest reply that is asked for: forty findings take about half of it."""
-
 Progress = Callable[[dict[str, int]], None]
 """Told small counters while a phase runs."""
 
@@ -67,6 +64,7 @@ class Replies:
         dream: The dream's id.
         phase: The phase.
         model: The model.
+        tokens: Of the longest reply.
         progress: Told how many requests there were.
         usage: Of all requests, those of earlier attempts included.
     """
@@ -77,6 +75,7 @@ class Replies:
     dream: str
     phase: PhaseName
     model: str
+    tokens: int
     progress: Progress
     usage: Usage = field(default_factory=Usage)
     _kept: dict[int, ReplyRecord] | None = field(default=None, init=False)
@@ -89,7 +88,7 @@ class Replies:
             "messages": render(messages, clipped={}),
             "tools": TOOLS,
             "tool_choice": "auto",
-            "max_tokens": REPLY_TOKENS,
+            "max_tokens": self.tokens,
         }
         data = await self._reply(request, digest(request))
         taken = Usage.model_validate(data.get("usage", {})).replace(requests=1)

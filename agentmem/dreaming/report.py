@@ -3,6 +3,7 @@
 from collections import Counter
 
 from agentmem.contracts import DreamReport, Phase, Usage
+from agentmem.dreaming.carry import left_over
 from agentmem.dreaming.changes import Change
 from agentmem.dreaming.effects import applied
 from agentmem.dreaming.rounds import APPLIED, SUMMARY_BYTES, fitting
@@ -57,6 +58,8 @@ def report(desk: Desk) -> DreamReport:
     before = desk.draft.before
     after = applied(before, [] if desk.proposes else standing)
     lines = [line_of(one) for one in standing if one.op != "confirm"][:APPLIED]
+    offered = sum(1 for _ in left_over(desk.record))
+    carry = [f"carry_over: {offered} findings are offered to the next dream"] if offered else []
     usage = Usage()
     for result in desk.kept.phases.values():
         usage = usage.plus(result.usage)
@@ -73,7 +76,7 @@ def report(desk: Desk) -> DreamReport:
             held=[_refusal(one) for one in changes if one.status in ("held", "rejected")][:_HELD]
             + [clip(line, _LINE_BYTES) for line in refused[:_HELD]],
             conflicts=[clip(one.key, _KEY_BYTES) for one in changes if one.id in lost],
-            notes=[*desk.kept.notes, *_over_cap(len(after), desk.kept.cap)],
+            notes=[*desk.kept.notes, *carry, *_over_cap(len(after), desk.kept.cap)],
             usage=usage,
         )
     )

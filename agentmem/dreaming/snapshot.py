@@ -8,6 +8,7 @@ from agentmem.contracts import Mode, Phase, PhaseResult, Store
 from agentmem.dreaming.changes import Orientation
 from agentmem.dreaming.draft import Draft
 from agentmem.dreaming.prompts import prefix
+from agentmem.dreaming.sizes import Sizes
 from agentmem.errors import DreamFailed
 from agentmem.memory.providers.protocol import (
     DreamRecord,
@@ -26,10 +27,15 @@ class Kept(Wire):
         zone: The time zone whose days count.
         model: The model of its phases.
         cap: The most facts that the scope may hold.
+        sizes: How much fits into one request.
         mode: Whether its commit applies the draft, or keeps it as a proposal.
         prompt_version: Of the prompts that its phases read.
         messages: New messages that it looks at.
         more_evidence: Whether messages are left for the next round.
+        failed: The phase that failed, for a reason that lies with the messages.
+        unreadable: Aliases of messages that are passed over.
+        carried_rows: Messages of earlier dreams that carried findings cite, by `p1`, `p2`, ...
+        carried_attempts: How often each carried finding was carried, by its id.
         orientation: What orient handed in.
         draft: The draft, as it dumps itself; at first, what is not to come back.
         phases: The results of the phases that are done.
@@ -42,10 +48,15 @@ class Kept(Wire):
     zone: str = "UTC"
     model: str = ""
     cap: int = 100
+    sizes: Sizes = Sizes()
     mode: Mode = "commit"
     prompt_version: str = ""
     messages: int = 0
     more_evidence: bool = False
+    failed: str = ""
+    unreadable: list[str] = []
+    carried_rows: dict[str, TranscriptRow] = {}
+    carried_attempts: dict[str, int] = {}
     orientation: Orientation = Orientation()
     draft: JSONObject = {}
     phases: dict[str, PhaseResult] = {}
@@ -88,6 +99,8 @@ class Desk:
         kept = Kept.model_validate(record.data)
         facts = await provider.facts_at(agent, scope, record.snapshot)
         rows = by_alias(await provider.transcript(agent, scope, record.ranges))
+        rows |= {name: rows[name].replace(forgotten=True) for name in kept.unreadable}
+        rows |= kept.carried_rows
         draft = Draft.load(kept.draft, facts, rows)
         before = list(draft.before.values())
         return cls(
@@ -96,13 +109,19 @@ class Desk:
             record=record,
             kept=kept,
             draft=draft,
-            prefix=prefix(record.id, kept.day, kept.zone, kept.cap, before),
+            prefix=prefix(record.id, kept.day, kept.zone, kept.cap, before, kept.sizes.prefix),
         )
 
     @property
     def proposes(self) -> bool:
         """Whether the draft is kept as a proposal instead of applied."""
         return self.kept.mode == "propose"
+
+    async def stumbled(self, name: str) -> None:
+        """Keep that a phase failed on these messages, for the dreams that come."""
+        data = self.kept.replace(failed=name).model_dump(mode="json")
+        agent, scope = self.store.agent, self.store.scope
+        await self.provider.save_dream(agent, scope, self.record.replace(data=data))
 
     async def save(self, kept: Kept, name: str, result: PhaseResult) -> PhaseResult:
         """Keep a phase's result and the draft, before the result is reported.

@@ -70,14 +70,15 @@ class OrientWork(MemoryCalls):
     """Takes an orientation; keys that are not there are left out and counted.
 
     Attributes:
-        orientation: What was handed in.
+        orientation: What was handed in, of all pages.
     """
 
     orientation: Orientation | None = None
 
     def take(self, hand_in: HandIn, *, again: bool) -> Outcome:
         """Take a hand-in."""
-        self.orientation = known_only(hand_in.orientation, self.draft.keys())
+        found = known_only(hand_in.orientation, self.draft.keys())
+        self.orientation = joined(self.orientation, found) if self.orientation else found
         return Outcome(text="taken")
 
 
@@ -85,17 +86,21 @@ class GatherWork(MemoryCalls):
     """Takes findings; those without evidence may be sent once more.
 
     Attributes:
-        refused: What cannot stand, from the last hand-in, with the reason.
+        refused: What cannot stand, with the reason.
     """
 
     refused: list[str] = []
+    _last: int = 0
 
     def take(self, hand_in: HandIn, *, again: bool) -> Outcome:
         """Take a hand-in."""
         checked = self.draft.find(hand_in.findings)
         dropped = [finding for finding in checked if not finding.id]
-        self.refused = [f"finding dropped: {', '.join(finding.flags)}" for finding in dropped]
-        self.refused += hand_in.problems
+        refused = [f"finding dropped: {', '.join(finding.flags)}" for finding in dropped]
+        refused += hand_in.problems
+        # A mended hand-in takes the place of the one before, another part's stands beside it.
+        kept = self.refused[: -self._last] if again and self._last else self.refused
+        self.refused, self._last = [*kept, *refused], len(refused)
         lines = [
             f"{finding.statement!r:.80}: cite the ids of the messages that say it"
             for finding in dropped
@@ -110,11 +115,12 @@ class ChangeWork(MemoryCalls):
 
     Attributes:
         summary: What the model says was done.
-        problems: What could not be read, from the last hand-in.
+        problems: What could not be read.
     """
 
     summary: str = ""
     problems: list[str] = []
+    _last: int = 0
 
     def take(self, hand_in: HandIn, *, again: bool) -> Outcome:
         """Take a hand-in."""
@@ -122,7 +128,8 @@ class ChangeWork(MemoryCalls):
             self.draft.propose(change, self.phase, again=again) for change in hand_in.changes
         ]
         self.summary = hand_in.summary or self.summary
-        self.problems = hand_in.problems
+        kept = self.problems[: -self._last] if again and self._last else self.problems
+        self.problems, self._last = [*kept, *hand_in.problems], len(hand_in.problems)
         lines = [_decision(change) for change in decided if change.fixable] + hand_in.problems
         return Outcome(text=_refusals(lines), said=_said(lines), fixable=bool(lines))
 
@@ -130,12 +137,6 @@ class ChangeWork(MemoryCalls):
 def known_only(orientation: Orientation, keys: Iterable[str]) -> Orientation:
     """Return an orientation about stored keys alone, with the number of others."""
     known = set(keys)
-    named = [
-        *(key for group in orientation.duplicates for key in group),
-        *(key for one in orientation.contradictions for key in one.keys),
-        *(one.key for one in orientation.stale),
-        *orientation.too_long,
-    ]
     duplicates = [_distinct(group, known) for group in orientation.duplicates]
     contradictions = [
         one.replace(keys=_distinct(one.keys, known), why=one.why[:200])
@@ -148,7 +149,22 @@ def known_only(orientation: Orientation, keys: Iterable[str]) -> Orientation:
         contradictions=[one for one in contradictions if len(one.keys) > 1],
         stale=[one.replace(why=one.why[:200]) for one in orientation.stale if one.key in known],
         too_long=_distinct(orientation.too_long, known),
-        unknown_keys=sum(key not in known for key in named),
+        unknown_keys=sum(key not in known for key in orientation.keys),
+    )
+
+
+def joined(one: Orientation, other: Orientation) -> Orientation:
+    """Return the orientations of two pages as one."""
+    return one.replace(
+        topics=list(dict.fromkeys([*one.topics, *other.topics]))[:_TOPICS],
+        duplicates=[
+            *one.duplicates,
+            *(keys for keys in other.duplicates if keys not in one.duplicates),
+        ],
+        contradictions=[*one.contradictions, *other.contradictions],
+        stale=[*one.stale, *other.stale],
+        too_long=list(dict.fromkeys([*one.too_long, *other.too_long])),
+        unknown_keys=one.unknown_keys + other.unknown_keys,
     )
 
 

@@ -101,6 +101,12 @@ def model_call_error(
     )
 
 
+def lies_with_prompt(error: ModelCallError) -> bool:
+    """Whether another prompt may pass where this one did not: it is too long, or refused."""
+    refused = Kind.REFUSED.value.partition("{model}")[2].partition(":")[0]
+    return isinstance(error, ContextOverflow) or refused in error.message
+
+
 def _kind(error: BaseException, text: str, *, asks_to_wait: bool) -> Kind:
     names = {parent.__name__ for parent in type(error).__mro__}
     status = _status(error)

@@ -157,7 +157,8 @@ def note(told: Said, known: dict[str, str]) -> tuple[str, str]:
 def dream(texts: list[str], *, again: bool = False) -> tuple[str, JSONObject]:
     """Return the tool that a phase hands in with, and its arguments: nothing if asked `again`."""
     blocks = {name: lines for text in texts for name, lines in read_blocks(text).items()}
-    facts = {line["k"]: line | {"v": text_of(line["v"])} for line in blocks["FACTS"][1:]}
+    shown = [*blocks["FACTS"][1:], *blocks.get("VALUES", [])]  # of a large scope some are keys only
+    facts = {line["k"]: line | {"v": text_of(line["v"])} for line in shown if "v" in line}
     phase = next(text.split()[1] for text in reversed(texts) if text.startswith("PHASE "))
     if phase == "orient":
         return "submit_orientation", _orient(facts, blocks.get("HINTS", []))

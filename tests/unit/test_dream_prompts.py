@@ -7,7 +7,6 @@ from typing import cast
 import pytest
 
 from agentmem.dreaming.prompts import (
-    PREFIX_BYTES,
     SYSTEM,
     block,
     fact_line,
@@ -15,6 +14,7 @@ from agentmem.dreaming.prompts import (
     prefix,
     read_blocks,
 )
+from agentmem.dreaming.sizes import PREFIX_BYTES
 from agentmem.dreaming.tools import PHASES, SUBMIT, TOOLS, allowed
 from agentmem.facts import Fact, Trust
 from agentmem.values import JSONObject
@@ -137,12 +137,28 @@ def test_facts_tell_trust_day_validity_and_pins() -> None:
 
 def test_a_large_scope_is_shown_with_shorter_values() -> None:
     """All keys are always there; values are cut until the shared beginning fits its bound."""
-    facts = [Fact(key=f"key_{number:04}", value="v" * 3_000) for number in range(1_000)]
+    facts = [Fact(key=f"key_{number:04}", value="v" * 3_000) for number in range(300)]
     text = prefix("d", "2026-03-25", "UTC", 100, facts)[1].text
     assert len(text.encode()) <= PREFIX_BYTES
     lines = read_blocks(text)["FACTS"]
-    assert len(lines) == 1_001
+    assert len(lines) == 301
     assert "[3000 characters; recall_memory shows all]" in cast("str", lines[1]["v"])
+
+
+@pytest.mark.parametrize(
+    ("count", "room", "shown"), [(1_000, PREFIX_BYTES, 1_000), (1_000, 5_000, 277)]
+)
+def test_a_scope_whose_values_do_not_fit_is_shown_by_its_keys(
+    count: int, room: int, shown: int
+) -> None:
+    """The bound holds however large the scope; how many keys are left out is said."""
+    facts = [Fact(key=f"key_{number:04}", value="v" * 3_000) for number in range(count)]
+    text = prefix("d", "2026-03-25", "UTC", 100, facts, room)[1].text
+    assert len(text.encode()) <= room + 200
+    head, *lines = read_blocks(text)["FACTS"]
+    assert (head["count"], head["values"]) == (count, False)
+    assert sum("k" in line for line in lines) == shown
+    assert lines[-1] == ({"more": count - shown} if shown < count else {"k": "key_0999"})
 
 
 def test_blocks_read_back_what_was_written() -> None:

@@ -528,3 +528,14 @@ async def test_the_offline_model_answers_through_litellm(
         call = calling("m0").replace(model="agentmem/offline", tools=["store_memory"])
         [made] = await ask(handle, call)
     assert [found.name for found in made.message.calls] == ["store_memory"]
+
+
+async def test_a_models_context_is_what_litellm_knows_of_it() -> None:
+    """Named with its provider or without; 0 for others, and before it is imported."""
+    models = Models()
+    assert models.context("openai/gpt-4o") == 0
+    await models.ask({"model": "agentmem/offline", "messages": [{"role": "user", "content": "hi"}]})
+    assert models.context("openai/gpt-4o") == 128_000
+    assert models.context("gpt-4o") == 128_000
+    assert models.context("openai/test-model") == 0
+    await models.close()

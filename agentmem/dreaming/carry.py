@@ -1,0 +1,88 @@
+"""Carry-over: what a dream found and could not work in is offered to the next one.
+
+The cursor has moved over the messages by then, so their words go along.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from agentmem.dreaming.changes import Finding
+from agentmem.dreaming.draft import Draft
+from agentmem.dreaming.snapshot import Kept, by_alias
+from agentmem.memory.providers.protocol import (
+    DreamRecord,
+    TransactionalProvider,
+    TranscriptRow,
+)
+from agentmem.values import Wire
+
+FINDINGS = 20
+ATTEMPTS = 2
+_TEXT = 2_000
+
+
+class Carried(Wire):
+    """What goes along to the next dream.
+
+    Attributes:
+        findings: Findings, numbered anew, citing `p1`, `p2`, ...
+        rows: The messages that they cite, by these aliases.
+        attempts: How often each has been carried, by the finding's id.
+    """
+
+    findings: list[Finding] = []
+    rows: dict[str, TranscriptRow] = {}
+    attempts: dict[str, int] = {}
+
+
+async def carried(
+    provider: TransactionalProvider, agent: str, scope: str, earlier: Sequence[DreamRecord]
+) -> Carried:
+    """Return what the last committed dream leaves to the next, 20 findings at most, twice each.
+
+    That are the findings of changes that the live agent's writes overtook, and of refused ones
+    that could have been mended.
+    """
+    last = next((one for one in earlier if is_committed(one)), None)
+    left = list(left_over(last)) if last else []
+    if not last or not left:
+        return Carried()
+    kept = Kept.model_validate(last.data)
+    rows = by_alias(await provider.transcript(agent, scope, last.ranges)) | kept.carried_rows
+    return _renumbered(left, rows)
+
+
+def is_committed(record: DreamRecord) -> bool:
+    """Whether a dream came to its commit; decisions of people and failed ones did not."""
+    return record.status != "running" and bool(record.data.get("draft"))
+
+
+def left_over(record: DreamRecord) -> Iterator[tuple[Finding, int]]:
+    """Yield the findings that a committed dream could not work in, and how often they were."""
+    kept = Kept.model_validate(record.data)
+    draft = Draft.load(kept.draft, (), {})
+    lost = set(record.conflicts)
+    names = dict.fromkeys(
+        name
+        for change in draft.changes
+        if change.id in lost or (change.status == "rejected" and change.fixable)
+        for name in change.findings
+    )
+    for name in list(names)[:FINDINGS]:
+        attempts = kept.carried_attempts.get(name, 0)
+        if name in draft.findings and attempts < ATTEMPTS:
+            yield draft.findings[name], attempts
+
+
+def _renumbered(left: Sequence[tuple[Finding, int]], rows: Mapping[str, TranscriptRow]) -> Carried:
+    cited = dict.fromkeys(alias for finding, _ in left for alias in finding.evidence)
+    names = {alias: f"p{place}" for place, alias in enumerate(filter(rows.__contains__, cited), 1)}
+    findings: list[Finding] = []
+    attempts: dict[str, int] = {}
+    for finding, times in left:
+        evidence = [names[alias] for alias in finding.evidence if alias in names]
+        if evidence:
+            findings.append(finding.replace(id=f"f{len(findings) + 1}", evidence=evidence))
+            attempts[findings[-1].id] = times + 1
+    shown = {name: rows[alias] for alias, name in names.items()}
+    brief = {name: row.replace(text=row.text[:_TEXT]) for name, row in shown.items()}
+    return Carried(findings=findings, rows=brief, attempts=attempts)

@@ -198,6 +198,8 @@ def _refuse_unstorable(text: str, what: str) -> None:
     # PostgreSQL's text holds no NUL, UTF-8 no lone surrogate: refused alike on every store.
     if "\x00" in text or "\\u0000" in text.replace("\\\\", ""):
         raise InvalidFact(f"{what} holds a NUL character; remove it")
+    if text.isascii():
+        return
     try:
         encoded_size(text)
         text.encode()

@@ -1,16 +1,17 @@
 """The schema: one result however many start at once, and none that a newer version wrote."""
 
 import asyncio
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import Connection, inspect, text
+from sqlalchemy import Connection, MetaData, Table, func, inspect, select, text
 
 from agentmem.errors import ConfigurationError
-from agentmem.memory.providers.migrate import VERSION_TABLE
+from agentmem.memory.providers.migrate import VERSION_TABLE, revisions, upgrade
 from agentmem.memory.providers.schema import metadata
 from agentmem.memory.providers.sql import SqlProvider
 from agentmem.memory.providers.sqlite import SqliteDatabase
@@ -81,6 +82,63 @@ async def test_several_stores_open_at_once(tmp_path: Path, postgres_server: Post
         await store.close()
     for name in names:
         await postgres_server.drop(name)
+
+
+@pytest.mark.parametrize("earlier", revisions()[:-1])
+async def test_what_an_earlier_schema_holds_survives(
+    request: pytest.FixtureRequest, unopened: SqlProvider, earlier: str
+) -> None:
+    """A database of each earlier schema, a row in each table, becomes the schema in use."""
+    if "PostgreSQL" in unopened.database.name:  # the fixture's database is up to date already
+        server: PostgresServer = request.getfixturevalue("postgres_server")
+        name = await server.new()
+        store = on_postgresql(server.url(name))
+    else:
+        await unopened.open()
+        await unopened.database.write(_empty)
+        store = unopened
+    await store.database.write(lambda connection: upgrade(connection, earlier))
+    before = await store.database.write(_fill)
+    assert before
+    await store.open()
+    assert await store.database.write(differences) == []
+    assert await store.database.read(versions) == [HEAD]
+    after = await store.database.read(_counts)
+    assert {name: after[name] for name in before} == before
+    assert await store.recall("1", "1") == {"1": 1}
+    await store.memorize("1", "1", "1", 2)
+    (fact,) = await store.entries("1", "1")
+    assert (fact.value, fact.version) == (2, 2)
+    await store.close()
+
+
+def _empty(connection: Connection) -> None:
+    metadata.drop_all(connection)
+    connection.execute(text(f"DROP TABLE {VERSION_TABLE}"))
+
+
+def _tables(connection: Connection) -> list[Table]:
+    there = MetaData()
+    there.reflect(connection, only=lambda name, _: name != VERSION_TABLE)
+    return there.sorted_tables
+
+
+def _counts(connection: Connection) -> dict[str, int]:
+    return {
+        table.name: connection.execute(select(func.count()).select_from(table)).scalar_one()
+        for table in _tables(connection)
+    }
+
+
+def _fill(connection: Connection) -> dict[str, int]:
+    at = datetime(2026, 3, 10, tzinfo=UTC)
+    kinds: dict[type, Any] = {str: "1", int: 1, bool: False, datetime: at, date: at.date()}
+    for table in _tables(connection):
+        row = {column.name: kinds[column.type.python_type] for column in table.c}
+        given = {"trust": "user", "writer": "code", "op": "set", "expires_at": None}
+        row |= {name: value for name, value in given.items() if name in row}
+        connection.execute(table.insert(), row)
+    return _counts(connection)
 
 
 async def test_a_newer_schema_is_refused(store: SqlProvider) -> None:

@@ -15,6 +15,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from agentmem.errors import ProviderError
 from agentmem.memory.providers.causes import may_travel
+from agentmem.memory.providers.ready import Once
 
 Result = TypeVar("Result")
 Work = Callable[[Connection], Result]
@@ -51,8 +52,12 @@ class Database(Protocol):
         """Run work in one transaction, again from its start if it lost against another one."""
         ...
 
-    async def write_at_once(self, work: Work[Result]) -> Result:
-        """Run work that, where the database can, writes in one statement without a transaction."""
+    async def read_once(self, work: Once[Result]) -> Result:
+        """Run statements that stand ready and only read."""
+        ...
+
+    async def write_once(self, work: Once[Result]) -> Result:
+        """Run what is one statement, or a transaction where the database needs more of them."""
         ...
 
     async def close(self) -> None:
@@ -87,12 +92,12 @@ def wrapped(name: str, *drivers: type[Exception]) -> Generator[None]:
         raise ProviderError(f"{name} cannot be reached: {_kind(error)}") from may_travel(error)
 
 
-def driver_error(error: Exception) -> BaseException:
+def driver_error(error: BaseException) -> BaseException:
     """Return what the driver itself raised: SQLAlchemy's text around it shows the parameters."""
-    if not isinstance(error, DBAPIError):
-        return error
-    cause: BaseException = error.orig or error
-    return cause.__cause__ or cause
+    cause: BaseException = (error.orig if isinstance(error, DBAPIError) else None) or error
+    # SQLAlchemy gives asyncpg's errors classes of its own.
+    own = type(cause).__module__.startswith("sqlalchemy.")
+    return (cause.__cause__ if own else None) or cause
 
 
 def _kind(error: BaseException) -> str:

@@ -17,30 +17,47 @@ LOCK = 0x61676E746D656D  # "agntmem"
 _one_at_a_time = Lock()  # Alembic's `op` and `context` are globals of the process
 
 
-def upgrade(connection: Connection) -> None:
+def revisions() -> list[str]:
+    """Return every schema that there ever was, oldest first."""
+    return [step.revision for step in _scripts().walk_revisions()][::-1]
+
+
+def upgrade(connection: Connection, revision: str = "head") -> None:
     """Run the steps that are missing, in the transaction that is open on the connection.
 
     On SQLite that transaction holds the write lock already; on PostgreSQL an advisory lock keeps
     workers that start at once in line. Call it from a thread that may wait.
 
+    Args:
+        connection: Where the tables are.
+        revision: The schema to end with: the newest, but for tests.
+
     Raises:
         ConfigurationError: A newer agentmem has written this database.
     """
-    config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
-    scripts = ScriptDirectory.from_config(config)
-    known = {script.revision for script in scripts.walk_revisions()}
+    known = revisions()
     context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
     current = set(context.get_current_heads())
-    if current - known:
+    if current - set(known):
         raise ConfigurationError(
             f"the memory store has the schema {', '.join(sorted(current))}, which this agentmem "
             "does not know: a newer one has written it; update this one"
         )
-    if current == set(scripts.get_heads()):
+    if current == {known[-1]}:
         return
+    config = _config()
     config.attributes["connection"] = connection
     with _one_at_a_time:
         if connection.dialect.name == "postgresql":
             connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
-        command.upgrade(config, "head")
+        command.upgrade(config, revision)
+
+
+def _config() -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    return config
+
+
+def _scripts() -> ScriptDirectory:
+    return ScriptDirectory.from_config(_config())

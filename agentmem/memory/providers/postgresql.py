@@ -1,26 +1,25 @@
 """PostgreSQL: a pool of asyncpg connections for each event loop that uses the store."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractContextManager
-from typing import Any, cast
+from typing import Any, ParamSpec, cast
 from weakref import WeakKeyDictionary
 
 import asyncpg
-from sqlalchemy import Connection, Engine, NullPool
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy import NullPool
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.util import greenlet_spawn
 
 from agentmem.errors import ProviderError
-from agentmem.memory.providers.database import ATTEMPTS, Result, Work, driver_error, wrapped
+from agentmem.memory.providers.database import Result, Work, wrapped
 from agentmem.memory.providers.migrate import upgrade
-from agentmem.memory.providers.ready import RAW
+from agentmem.memory.providers.postgresql_work import DRIVER_ERRORS, again_if_lost, at_once
+from agentmem.memory.providers.ready import Once, Plain
 from agentmem.memory.providers.urls import PostgresAddress
 
-# A serialization failure, a deadlock, a version that another write has taken meanwhile.
-_LOST_TO_ANOTHER = {"40001", "40P01", "23505"}
-_DRIVER_ERRORS: tuple[type[Exception], ...] = (asyncpg.PostgresError, asyncpg.InterfaceError)
+P = ParamSpec("P")
 
 
 class PostgresDatabase:
@@ -55,21 +54,28 @@ class PostgresDatabase:
             return await self.write(work)
         with self._wrapped():
             pool = await self._pool()
-            return await greenlet_spawn(_again_if_lost, pool.autocommit, work)
+            return await pool.run(again_if_lost, pool.autocommit, work)
 
     async def write(self, work: Work[Result]) -> Result:
         """Run work in one transaction."""
         with self._wrapped():
             pool = await self._pool()
-            return await greenlet_spawn(_again_if_lost, pool.engine.sync_engine, work)
+            return await pool.run(again_if_lost, pool.engine.sync_engine, work)
 
-    async def write_at_once(self, work: Work[Result]) -> Result:
-        """Run work of one statement, which is its own transaction: one trip instead of three."""
+    async def read_once(self, work: Once[Result]) -> Result:
+        """Run statements that stand ready and only read, each on its own."""
+        return await self._once(work, reads=True)
+
+    async def write_once(self, work: Once[Result]) -> Result:
+        """Run a statement that stands ready as a transaction of its own: one trip, not three."""
+        return await self._once(work, reads=False)
+
+    async def _once(self, work: Once[Result], *, reads: bool) -> Result:
         if self._address.pooled:
-            return await self.write(work)
+            return await self.write(lambda connection: work(Plain(connection)))
         with self._wrapped():
             pool = await self._pool()
-            return await greenlet_spawn(_again_if_lost, pool.autocommit, work, at_once=True)
+            return await pool.run(at_once, pool.engine.sync_engine, work, reads=reads)
 
     async def close(self) -> None:
         """Close the connections of this event loop; those of others close with their loops."""
@@ -78,7 +84,7 @@ class PostgresDatabase:
             await pool.close()
 
     def _wrapped(self) -> AbstractContextManager[None]:
-        return wrapped(self.name, *_DRIVER_ERRORS)
+        return wrapped(self.name, *DRIVER_ERRORS)
 
     async def _pool(self) -> "_Pool":
         if self._closed:
@@ -98,17 +104,35 @@ class _Pool:
             address,
             pool_size=address.pool_size,
             max_overflow=0,
-            pool_timeout=address.pool_timeout,
+            pool_timeout=None,
+            pool_use_lifo=True,
         )
+        # SQLAlchemy's pool makes a task for each call that may have to wait: here none has to.
+        self._free = asyncio.Semaphore(address.pool_size)
+        self._timeout = address.pool_timeout
         # A read needs no BEGIN and ROLLBACK around it: one trip instead of three.
-        options: dict[str, Any] = {"isolation_level": "AUTOCOMMIT", RAW: True}
-        self.autocommit = self.engine.sync_engine.execution_options(**options)
+        self.autocommit = self.engine.sync_engine.execution_options(isolation_level="AUTOCOMMIT")
         self._end = self._until_the_loop_ends()
 
     @property
     def checked_out(self) -> int:
         status: Any = self.engine.pool
         return int(status.checkedout())
+
+    async def run(self, work: Callable[P, Result], *args: P.args, **kwargs: P.kwargs) -> Result:
+        """Run what needs a connection, when there is one."""
+        if self._free.locked():
+            try:
+                async with asyncio.timeout(self._timeout):
+                    await self._free.acquire()
+            except TimeoutError:
+                raise PoolTimeout from None
+        else:
+            await self._free.acquire()
+        try:
+            return await greenlet_spawn(work, *args, **kwargs)
+        finally:
+            self._free.release()
 
     async def close_with_loop(self) -> None:
         # A loop closes the asynchronous generators that began on it before it ends.
@@ -150,39 +174,3 @@ async def _upgrade(address: PostgresAddress) -> None:
             await connection.run_sync(upgrade)
     finally:
         await engine.dispose()
-
-
-def _again_if_lost(engine: Engine, work: Work[Result], *, at_once: bool = False) -> Result:
-    # All of it in one greenlet, where the driver's waiting is the task's: SQLAlchemy's asynchronous
-    # classes would take one for each step.
-    for attempt in range(1, ATTEMPTS + 1):
-        with engine.connect() as connection:
-            try:
-                # Until the commit that follows nothing has happened: work may start anew.
-                result = work(connection)
-            except BaseException as error:
-                gone = _gone(connection, error)
-                if attempt == ATTEMPTS or not _lost(error, gone, at_once):
-                    raise
-                continue
-            connection.commit()
-        return result
-    raise AssertionError("unreachable")
-
-
-def _gone(connection: Connection, error: BaseException) -> bool:
-    # A statement that was cancelled or took too long keeps its connection busy: nobody gets it.
-    if not connection.invalidated:
-        given_up = isinstance(error, TimeoutError) or not isinstance(error, Exception)
-        if given_up or cast(Any, connection.connection.driver_connection).is_closed():
-            connection.invalidate()
-    return connection.invalidated
-
-
-def _lost(error: BaseException, gone: bool, at_once: bool) -> bool:
-    if not isinstance(error, (DBAPIError, *_DRIVER_ERRORS)):
-        return False
-    cause = driver_error(error)
-    if at_once and isinstance(cause, asyncpg.ConnectionDoesNotExistError):
-        return False  # it may have been committed before the answer was lost
-    return gone or getattr(cause, "sqlstate", None) in _LOST_TO_ANOTHER

@@ -2,19 +2,15 @@
 
 A keyed read takes a driver a tenth of a millisecond, and SQLAlchemy's part in each execution as
 much again. So the few statements that everything waits for are written in SQLAlchemy, compiled for
-each dialect on first use, and run past it, on the driver's connection of the same pool and in the
-same transaction.
+each dialect on first use, and run past it, on the driver's connection of the same pool.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from sqlalchemy import Connection, Dialect, Executable
 
-RAW = "agentmem_raw"
-"""The execution option of connections whose driver may be given statements directly."""
-
-_Encoder = Callable[[Any], Any]
+Result = TypeVar("Result")
 
 
 class Ready:
@@ -27,37 +23,68 @@ class Ready:
     """
 
     def __init__(self, statement: Executable) -> None:
-        self._statement = statement
-        self._compiled: dict[str, _Compiled] = {}
+        self.statement = statement
+        self._compiled: dict[str, Compiled] = {}
 
-    def rows(self, connection: Connection, parameters: Mapping[str, Any]) -> Sequence[Any]:
-        """Run it and return its rows, each a sequence of its columns."""
-        if not connection.get_execution_options().get(RAW):
-            return connection.execute(self._statement, dict(parameters)).all()
-        dialect = connection.dialect
+    def compiled(self, dialect: Dialect) -> "Compiled":
+        """Return what this dialect makes of it."""
         if (compiled := self._compiled.get(dialect.name)) is None:
-            compiled = self._compiled[dialect.name] = _Compiled(self._statement, dialect)
-        values = compiled.values(parameters)
-        driver: Any = connection.connection.dbapi_connection
-        if dialect.is_async:
-            fetch: Callable[[Any], Any] = lambda raw: raw.fetch(compiled.text, *values)  # noqa: E731
-            return driver.run_async(fetch)
-        return driver.execute(compiled.text, values).fetchall()
+            compiled = self._compiled[dialect.name] = Compiled(self.statement, dialect)
+        return compiled
 
 
-class _Compiled:
-    """What a dialect makes of a statement: its text, and its parameters by their place."""
+class Compiled:
+    """A statement in a driver's own words.
+
+    Attributes:
+        text: Its text.
+    """
 
     def __init__(self, statement: Executable, dialect: Dialect) -> None:
         compiled: Any = cast(Any, statement).compile(dialect=dialect)
-        self.text = str(compiled)
         names: list[str] = compiled.positiontup
-        self._fixed: dict[str, Any] = compiled.params
-        self._places: list[tuple[str, _Encoder | None]] = [
+        self.text = str(compiled)
+        self._places: list[tuple[str, Callable[[Any], Any] | None]] = [
             (name, compiled.binds[name].type.dialect_impl(dialect).bind_processor(dialect))
             for name in names
         ]
 
     def values(self, parameters: Mapping[str, Any]) -> list[Any]:
-        given = {**self._fixed, **parameters}
-        return [encoder(given[name]) if encoder else given[name] for name, encoder in self._places]
+        """Return the parameters by their place, each as the driver takes it."""
+        return [
+            encoded(parameters[name]) if encoded else parameters[name]
+            for name, encoded in self._places
+        ]
+
+
+class Driver(Protocol):
+    """A connection that runs statements that stand ready."""
+
+    @property
+    def dialect(self) -> Dialect:
+        """The database's dialect."""
+        ...
+
+    def rows(self, statement: Ready, parameters: Mapping[str, Any]) -> Sequence[Any]:
+        """Run a statement and return its rows, each a sequence of its columns."""
+        ...
+
+
+Once = Callable[[Driver], Result]
+"""Work of statements that stand ready."""
+
+
+class Plain:
+    """A `Driver` that leaves a connection's work to SQLAlchemy, its transaction included."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    @property
+    def dialect(self) -> Dialect:
+        """The database's dialect."""
+        return self._connection.dialect
+
+    def rows(self, statement: Ready, parameters: Mapping[str, Any]) -> Sequence[Any]:
+        """Run a statement and return its rows."""
+        return self._connection.execute(statement.statement, dict(parameters)).all()

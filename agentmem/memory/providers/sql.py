@@ -53,8 +53,8 @@ class SqlProvider(SqlAccountable):
         """Return a key's value, None if it is missing; without a key, all as a dict by key."""
         place = fact_place(agent, scope)
         if key is None:
-            return await self._read(sql_facts.recall_all, place)
-        return await self._read(sql_facts.recall_one, place, checked_name(key, "key"))
+            return await self._read_once(sql_facts.recall_all, place)
+        return await self._read_once(sql_facts.recall_one, place, checked_name(key, "key"))
 
     async def forget(self, agent: str, scope: str, key: str | None = None) -> None:
         """Remove a key; no error if it is missing. Without a key, remove the whole scope."""
@@ -65,7 +65,7 @@ class SqlProvider(SqlAccountable):
 
     async def keys(self, agent: str, scope: str) -> list[str]:
         """Return the scope's keys, sorted; empty for a scope that does not exist."""
-        return await self._read(sql_facts.keys, fact_place(agent, scope))
+        return await self._read_once(sql_facts.keys, fact_place(agent, scope))
 
     async def scopes(self, agent: str) -> list[str]:
         """Return the agent's scopes that hold a fact, sorted."""
@@ -95,12 +95,7 @@ class SqlProvider(SqlAccountable):
         name = checked_name(idempotency, "idempotency") if idempotency else ""
         checked = [checked_write(write, idempotency=name) for write in writes]
         if len(checked) == 1 and sql_set.may_set(checked[0]):
-            one = checked[0]
-            return [
-                await self.database.write_at_once(
-                    lambda connection: sql_set.set_one(connection, place, one)
-                )
-            ]
+            return [await self._write_once(sql_set.set_one, place, checked[0])]
         return await self._write(sql_writes.write, place, checked, name)
 
     async def append(self, agent: str, scope: str, rows: Sequence[TranscriptRow]) -> int:

@@ -6,6 +6,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 from sqlalchemy import Connection
 
 from agentmem.memory.providers.database import Database
+from agentmem.memory.providers.ready import Driver
 
 P = ParamSpec("P")
 Result = TypeVar("Result")
@@ -30,3 +31,13 @@ class SqlBase:
         self, work: Callable[Concatenate[Connection, P], Result], *args: P.args, **kwargs: P.kwargs
     ) -> Result:
         return await self.database.write(lambda connection: work(connection, *args, **kwargs))
+
+    async def _read_once(
+        self, work: Callable[Concatenate[Driver, P], Result], *args: P.args, **kwargs: P.kwargs
+    ) -> Result:
+        return await self.database.read_once(lambda driver: work(driver, *args, **kwargs))
+
+    async def _write_once(
+        self, work: Callable[Concatenate[Driver, P], Result], *args: P.args, **kwargs: P.kwargs
+    ) -> Result:
+        return await self.database.write_once(lambda driver: work(driver, *args, **kwargs))

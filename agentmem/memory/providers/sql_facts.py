@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Connection, Select, bindparam, false, or_, select, tuple_
 
 from agentmem.facts import Evidence, Fact
-from agentmem.memory.providers.ready import Ready
+from agentmem.memory.providers.ready import Driver, Ready
 from agentmem.memory.providers.rows import Place, chunks, fact_of, now, value_of
 from agentmem.memory.providers.schema import fact_evidence, fact_versions, facts
 from agentmem.values import JSONObject, JSONValue
@@ -22,20 +22,20 @@ _ENTRIES = select(facts).where(*_IN_SCOPE).order_by(facts.c.key)
 _ENTRIES_NAMED = _ENTRIES.where(facts.c.key.in_(bindparam("keys", expanding=True)))
 
 
-def recall_one(connection: Connection, place: Place, key: str) -> JSONValue:
+def recall_one(driver: Driver, place: Place, key: str) -> JSONValue:
     """Return a key's value, None if it is missing or has expired."""
-    rows = _ONE.rows(connection, _at(place) | {"key": key})
+    rows = driver.rows(_ONE, _at(place) | {"key": key})
     return value_of(rows[0][0]) if rows else None
 
 
-def recall_all(connection: Connection, place: Place) -> JSONObject:
+def recall_all(driver: Driver, place: Place) -> JSONObject:
     """Return the scope's values by key, in the order of the keys."""
-    return {key: value_of(text) for key, text in _ALL.rows(connection, _at(place))}
+    return {key: value_of(text) for key, text in driver.rows(_ALL, _at(place))}
 
 
-def keys(connection: Connection, place: Place) -> list[str]:
+def keys(driver: Driver, place: Place) -> list[str]:
     """Return the scope's keys, sorted."""
-    return [key for (key,) in _KEYS.rows(connection, _at(place))]
+    return [key for (key,) in driver.rows(_KEYS, _at(place))]
 
 
 def scopes(connection: Connection, agent: str) -> list[str]:

@@ -11,7 +11,6 @@ from typing import Any
 from sqlalchemy import (
     CTE,
     BigInteger,
-    Connection,
     bindparam,
     false,
     func,
@@ -23,7 +22,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from agentmem.memory.providers.checks import Checked
 from agentmem.memory.providers.locks import numbers
-from agentmem.memory.providers.ready import Ready
+from agentmem.memory.providers.ready import Driver, Ready
 from agentmem.memory.providers.rows import Place, now
 from agentmem.memory.providers.schema import fact_versions, facts
 
@@ -40,20 +39,20 @@ def may_set(checked: Checked) -> bool:
     return write.op == "set" and not write.evidence and not checked.idempotency
 
 
-def set_one(connection: Connection, place: Place, checked: Checked) -> int:
+def set_one(driver: Driver, place: Place, checked: Checked) -> int:
     """Store a value under a key and append its version; return that version."""
     write = checked.write
     row: dict[str, Any] = {name: getattr(write, name) for name in SAID}
     row |= {"agent": place.agent, "scope": place.scope, "key": write.key}
     row |= {"value": checked.text, "recorded_at": now(), "trust": str(write.trust)}
     row["reason"] = write.reason
-    if connection.dialect.name == "postgresql":
+    if driver.dialect.name == "postgresql":
         scope, key = numbers(place, write.key)
         row |= {"scope_lock": scope, "key_lock": key}
-        ((version,),) = _AT_ONCE.rows(connection, row)
+        ((version,),) = driver.rows(_AT_ONCE, row)
     else:
-        ((version,),) = _UPSERT.rows(connection, row)
-        _APPEND.rows(connection, row)
+        ((version,),) = driver.rows(_UPSERT, row)
+        driver.rows(_APPEND, row)
     return version
 
 

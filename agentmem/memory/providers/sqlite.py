@@ -7,7 +7,7 @@ What waits to be written is written in one transaction: the file is synchronised
 import asyncio
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,7 +17,7 @@ from sqlalchemy.exc import OperationalError
 from agentmem.memory.providers.database import ATTEMPTS, Result, Work, driver_error, wrapped
 from agentmem.memory.providers.lane import Lane, Outcome, outcome
 from agentmem.memory.providers.migrate import upgrade
-from agentmem.memory.providers.ready import RAW
+from agentmem.memory.providers.ready import Once, Ready
 
 BUSY_SECONDS = 10.0
 """How long a statement waits for another process's lock before it counts as lost."""
@@ -61,9 +61,13 @@ class SqliteDatabase:
         with wrapped(self.name, sqlite3.Error):
             return await self._writer.run(work)
 
-    async def write_at_once(self, work: Work[Result]) -> Result:
-        """Run work in a transaction, as `write` does."""
-        return await self.write(work)
+    async def read_once(self, work: Once[Result]) -> Result:
+        """Run statements that stand ready and only read."""
+        return await self.read(lambda connection: work(_Driver(connection)))
+
+    async def write_once(self, work: Once[Result]) -> Result:
+        """Run statements that stand ready, in a transaction."""
+        return await self.write(lambda connection: work(_Driver(connection)))
 
     async def close(self) -> None:
         """Close both connections and end their threads."""
@@ -71,11 +75,23 @@ class SqliteDatabase:
         await self._reader.close()
 
 
+class _Driver:
+    """The connection as `sqlite3` has it."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.dialect = connection.dialect
+        self._connection: Any = connection.connection.dbapi_connection
+
+    def rows(self, statement: Ready, parameters: Mapping[str, Any]) -> Sequence[Any]:
+        compiled = statement.compiled(self.dialect)
+        return self._connection.execute(compiled.text, compiled.values(parameters)).fetchall()
+
+
 def _engine(path: Path | None) -> Engine:
     url = URL.create("sqlite", database=str(path) if path else None)
     # Without an isolation level the driver leaves BEGIN to us.
     connect: dict[str, Any] = {"timeout": BUSY_SECONDS, "isolation_level": None}
-    options: dict[str, Any] = {"hide_parameters": True, "execution_options": {RAW: True}}
+    options: dict[str, Any] = {"hide_parameters": True}
     if path is None:
         connect["check_same_thread"] = False
         return create_engine(url, connect_args=connect, poolclass=StaticPool, **options)
@@ -107,8 +123,8 @@ def _write(connection: Connection, works: Sequence[Work[Any]]) -> list[Outcome]:
     written = outcome(lambda connection: _transaction(connection, works), connection)
     if written.error is None:
         return [Outcome(result) for result in written.result]
-    if len(works) == 1:
-        return [written]
+    if len(works) == 1 or _locked(driver_error(written.error)):
+        return [written] * len(works)
     # Nothing of it has happened. Each on its own, so that one's failure is no other's.
     return [alone for work in works for alone in _write(connection, [work])]
 

@@ -1,7 +1,7 @@
 """`agent()`: an agent for workflow code of one's own."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, TypeVar, Unpack, overload
+from typing import Any, Generic, Literal, TypeVar, Unpack, overload
 
 from pydantic import BaseModel
 from temporalio import workflow
@@ -9,7 +9,14 @@ from temporalio.exceptions import ActivityError
 
 from agentmem import contracts
 from agentmem.approvals import Approvals, approvals
-from agentmem.arguments import Options, checked_definition, checked_kind, checked_lists
+from agentmem.arguments import (
+    Options,
+    check_approved,
+    checked_approve,
+    checked_definition,
+    checked_kind,
+    checked_lists,
+)
 from agentmem.contracts import Answer, Definition, Resolve, ToolSpec, Usage
 from agentmem.errors import ConfigurationError, TurnFailed
 from agentmem.failures import describe, raise_cancellation
@@ -139,6 +146,12 @@ async def agent(
     response_format: Given = None,
     reasoning_effort: str | None = None,
     budget: int | None = None,
+    turn_budget: int | None = None,
+    approve: Sequence[str] | Literal["all"] = (),
+    approval_minutes: float = 1_440,
+    turn_minutes: float = 15,
+    reply_minutes: float = 9,
+    stream: bool = False,
     on_complete: Sequence[Hook] = (),
     on_pause: Sequence[Hook] = (),
 ) -> Assistant[Any]:
@@ -158,7 +171,14 @@ async def agent(
         response_format: A pydantic model, or a JSON schema as a dict: answers are JSON that keeps
             it. One that does not is asked for again, twice at most.
         reasoning_effort: low, medium or high; None for the model's default.
-        budget: The most tokens that all turns may take together.
+        budget: The most tokens that all turns may take together: over it, a turn fails.
+        turn_budget: The most tokens that one turn may take.
+        approve: Tools whose calls need a person's approval, or `all`, besides those that say so
+            themselves.
+        approval_minutes: How long a call waits for a person; then it is not approved.
+        turn_minutes: How long the model calls of a turn may take together, retries included.
+        reply_minutes: How long a model may take for a reply; with `stream`, for each piece.
+        stream: Read replies piece by piece: a slow model that keeps sending is not given up.
         on_complete: Run after each answer: `hook(agent_name, answer)`, with what the call returns.
         on_pause: Run when a turn waits for a person: `hook(agent_name, None)`.
 
@@ -181,6 +201,12 @@ async def agent(
         reasoning_effort=reasoning_effort or "",
         response_format=form.schema,
         budget=budget,
+        turn_budget=turn_budget,
+        approve=checked_approve(approve),
+        approval_minutes=approval_minutes,
+        turn_minutes=turn_minutes,
+        reply_minutes=reply_minutes,
+        stream=stream,
     )
     checked_lists(tools=tools, on_complete=on_complete, on_pause=on_pause)
     given = [entry if isinstance(entry, str) else tool_spec(entry) for entry in tools]
@@ -193,6 +219,7 @@ async def agent(
     definition = asked.replace(model=resolved.model, tools=resolved.tools + specs)
     if long_term_memory is not None:
         definition = equip(definition, long_term_memory)
+    check_approved(definition)
     return Assistant(
         definition,
         memory=working_memory,

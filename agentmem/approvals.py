@@ -1,5 +1,6 @@
-"""Waiting for a person: tool calls that need approval."""
+"""Waiting for a person: tool calls that need approval, and questions to the user."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, cast
@@ -9,10 +10,15 @@ from temporalio import workflow
 from agentmem.errors import InvalidInput
 from agentmem.inputs import parse_input
 from agentmem.messages import ToolCall
-from agentmem.values import JSONObject, Wire
+from agentmem.values import JSONObject, Wire, clip, dump_json, encoded_size
 
 APPROVAL_TIMEOUT = timedelta(hours=24)
-"""How long a call waits for a person before it counts as not approved."""
+"""How long a call waits for a person, unless its agent says otherwise."""
+
+ANSWER_BYTES = 64 * 1024
+"""Encoded bytes of what a person writes: it becomes a tool's result."""
+
+_SHOWN_BYTES = 300
 
 
 class Approval(Wire):
@@ -20,13 +26,15 @@ class Approval(Wire):
 
     Attributes:
         call: The waiting call, like `t3.s1.c0`; the query `status` lists them.
-        ok: Whether it may run.
+        ok: Whether it may run; for a question, whether the user answers it.
         reason: For the model, why not.
+        answer: To a question of the tool `ask_user`.
     """
 
     call: str
     ok: bool
     reason: str = ""
+    answer: str = ""
 
 
 @dataclass(kw_only=True)
@@ -37,28 +45,40 @@ class _Waiting:
 
 
 class Approvals:
-    """The calls of one workflow that wait for a person; several may be open at once."""
+    """The calls of one workflow that wait for a person; several may be open at once.
+
+    Attributes:
+        on_change: Called when a call begins to wait, and when it no longer does.
+    """
 
     def __init__(self) -> None:
         self._waiting: dict[str, _Waiting] = {}
         self._closed = ""
+        self.on_change: Callable[[], None] = lambda: None
 
-    async def ask(self, call: ToolCall, memory: str) -> Approval:
-        """Wait until a person has answered, or a day has passed (then: not approved)."""
+    async def ask(
+        self, call: ToolCall, memory: str, patience: timedelta = APPROVAL_TIMEOUT
+    ) -> Approval:
+        """Wait until a person has answered, or the time is over (then: not approved)."""
         name = call.id if memory == "wm0" else f"{memory}.{call.id}"
         if self._closed:
             return Approval(call=name, ok=False, reason=self._closed)
         entry = self._waiting[name] = _Waiting(name=call.name, arguments=call.arguments)
+        self.on_change()
         try:
             await workflow.wait_condition(
                 lambda: entry.answer is not None,
-                timeout=APPROVAL_TIMEOUT,
+                timeout=patience,
                 timeout_summary=f"{call.name} waits for approval",
             )
         except TimeoutError:
-            return Approval(call=name, ok=False, reason="nobody answered within a day")
+            return Approval(
+                call=name, ok=False, reason=f"nobody answered within {_words(patience)}"
+            )
         finally:
             del self._waiting[name]
+            if workflow.in_workflow():  # not where the workflow is evicted
+                self.on_change()
         return cast(Approval, entry.answer)
 
     def waiting(self) -> list[JSONObject]:
@@ -67,6 +87,13 @@ class Approvals:
             {"call": call, "tool": entry.name, "arguments": entry.arguments}
             for call, entry in self._waiting.items()
             if entry.answer is None
+        ]
+
+    def lines(self) -> list[str]:
+        """Return the open calls, a line each, for the details that the Temporal UI shows."""
+        return [
+            f"`{one['call']}` {one['tool']} {clip(dump_json(one['arguments']), _SHOWN_BYTES)}"
+            for one in self.waiting()
         ]
 
     def reject_all(self, reason: str) -> None:
@@ -79,18 +106,13 @@ class Approvals:
         """Refuse an answer to no open call before it reaches the history.
 
         Raises:
-            InvalidInput: It is malformed, or no such call waits.
+            InvalidInput: It is malformed or too long, or no such call waits.
         """
-        answer = parse_input(Approval, args, "the input of approve")
-        entry = self._waiting.get(answer.call)
-        if entry is None or entry.answer is not None:
-            waiting = ", ".join(str(call["call"]) for call in self.waiting()) or "none"
-            raise InvalidInput(f"no call {answer.call!r} waits for approval; waiting: {waiting}")
+        self._read(args)
 
     async def approve(self, *args: Any) -> bool:
         """Answer an open call: the update `approve`."""
-        self.check(*args)
-        answer = parse_input(Approval, args, "the input of approve")
+        answer = self._read(args)
         self._waiting[answer.call].answer = answer
         return answer.ok
 
@@ -100,6 +122,20 @@ class Approvals:
             await self.approve(*args)
         except InvalidInput as error:
             workflow.logger.warning("signal approve ignored: %s", error.message)
+
+    def _read(self, args: tuple[Any, ...]) -> Approval:
+        answer = parse_input(Approval, args, "the input of approve")
+        entry = self._waiting.get(answer.call)
+        if entry is None or entry.answer is not None:
+            waiting = ", ".join(str(call["call"]) for call in self.waiting()) or "none"
+            raise InvalidInput(f"no call {answer.call!r} waits for approval; waiting: {waiting}")
+        for field in ("reason", "answer"):
+            size = encoded_size(getattr(answer, field))
+            if size > ANSWER_BYTES:
+                raise InvalidInput(
+                    f"field {field!r} takes {size} bytes encoded, the limit is {ANSWER_BYTES}"
+                )
+        return answer
 
 
 def approvals() -> Approvals:
@@ -116,3 +152,8 @@ def approvals() -> Approvals:
         workflow.set_update_handler("approve", made.approve, validator=made.check)
         workflow.set_signal_handler("approve", made.approve_by_signal)
     return made
+
+
+def _words(time: timedelta) -> str:
+    minutes = time.total_seconds() / 60
+    return f"{minutes / 60:g} hours" if minutes >= 60 else f"{minutes:g} minutes"

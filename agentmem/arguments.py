@@ -1,11 +1,12 @@
 """What `agent()` takes, checked before any of it reaches a workflow's history."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict, cast
 
 from pydantic import ValidationError
 
 from agentmem.contracts import Definition, ToolSpec
+from agentmem.contracts.agents import YEAR
 from agentmem.errors import ConfigurationError
 from agentmem.facts import KEY_BYTES
 from agentmem.hooks import Hook
@@ -28,13 +29,26 @@ class Options(TypedDict, total=False):
     max_tokens: int
     reasoning_effort: str | None
     budget: int | None
+    turn_budget: int | None
+    approve: Sequence[str] | Literal["all"]
+    approval_minutes: float
+    turn_minutes: float
+    reply_minutes: float
+    stream: bool
     on_complete: Sequence[Hook]
     on_pause: Sequence[Hook]
 
 
 EFFORTS = ("low", "medium", "high")
 
-_LEAST = {"max_tool_calls": 0, "max_concurrent_tools": 1, "max_tokens": 1, "budget": 0}
+_LEAST = {
+    "max_tool_calls": 0,
+    "max_concurrent_tools": 1,
+    "max_tokens": 1,
+    "budget": 0,
+    "turn_budget": 0,
+}
+_MINUTES = ("approval_minutes", "turn_minutes", "reply_minutes")
 _LONGEST = {"name": KEY_BYTES, "model": KEY_BYTES, "system_prompt": MESSAGE_BYTES}
 
 
@@ -53,6 +67,9 @@ def checked_definition(**given: Any) -> Definition:
     for name, least in _LEAST.items():
         if given[name] is not None and given[name] < least:
             raise ConfigurationError(f"{name} is {given[name]}; use {least} or more")
+    for name in _MINUTES:
+        if not 0 < given[name] <= YEAR:
+            raise ConfigurationError(f"{name} is {given[name]}; use more than 0, {YEAR} at most")
     for name, most in _LONGEST.items():
         size = encoded_size(given[name])
         if size > most:
@@ -84,3 +101,32 @@ def checked_kind(kind: type, **given: object) -> None:
     for name, value in given.items():
         if value is not None and not isinstance(value, kind):
             raise ConfigurationError(f"{name} is {value!r:.100}; use a {kind.__name__}")
+
+
+def checked_approve(approve: object) -> list[str]:
+    """Return the tools that need approval, as a definition names them.
+
+    Raises:
+        ConfigurationError: It is neither `all` nor a list of names.
+    """
+    if approve == "all":
+        return ["*"]
+    checked_lists(approve=approve)
+    names = list(cast("Sequence[object]", approve))
+    for name in names:
+        if not isinstance(name, str):
+            raise ConfigurationError(f"approve holds {name!r:.100}; use names of tools, or 'all'")
+    return cast("list[str]", names)
+
+
+def check_approved(definition: Definition) -> None:
+    """Refuse an approval of a tool that the agent does not have.
+
+    Raises:
+        ConfigurationError: There is one; the message lists the agent's tools.
+    """
+    tools = [spec.name for spec in definition.tools]
+    for name in definition.approve:
+        if name != "*" and name not in tools:
+            known = ", ".join(tools) or "none"
+            raise ConfigurationError(f"approve: the agent has no tool {name!r}; it has {known}")

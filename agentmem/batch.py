@@ -1,7 +1,10 @@
 """Running the tool calls of one reply: together or in order, each with one result."""
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
 
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, is_cancelled_exception
@@ -13,19 +16,30 @@ from agentmem.failures import describe
 from agentmem.memory.working import WorkingMemory
 from agentmem.messages import Message, Role, ToolCall
 from agentmem.policies import tool_options
+from agentmem.tools.asking import ASK_USER, NO_ANSWER, NO_QUESTION, is_question
 
 LIMIT_REACHED = (
     "Not run: this turn may make {limit} tool calls and has made them. Answer now with what you "
     "have."
 )
+NOT_APPROVED = "Not run: a person did not approve it"
 NOT_BEGUN = "Not run: the turn was cancelled before it began."
+INTERRUPTED = "Interrupted before it ended; it may have taken effect. It was not run again."
+
 EVIDENCE = 8
 """The most messages that a stored fact rests on: what the user said, and the newest of the turn."""
-INTERRUPTED = "Interrupted before it ended; it may have taken effect. It was not run again."
 
 WAITING_BYTES = 1_500_000
 """Encoded bytes of results that may come at a time: Temporal fails a workflow task under way when
 more than 2 MB wait for it. Of the default 64 KiB these are 22 results, of 1 MiB it is one."""
+
+
+@dataclass(frozen=True)
+class Said:
+    """A result that no activity gave."""
+
+    text: str
+    failed: bool = True
 
 
 class Batch:
@@ -44,16 +58,22 @@ class Batch:
         approvals: Approvals,
         on_pause: Callable[[], Awaitable[None]],
     ) -> None:
+        self._definition = definition
         self._specs = {spec.name: spec for spec in definition.tools}
         self._memory = memory
         self._calls = calls
         self._approvals = approvals
         self._on_pause = on_pause
         self._started: set[str] = set()
-        self._results: dict[str, Message | str] = {}
+        self._results: dict[str, Message | Said] = {}
         self._ids = {call.id: memory.reserve() for call in calls}
         most = definition.max_concurrent_tools or len(calls) or 1
         self._slots = asyncio.Semaphore(min(most, self._fitting()))
+        self._own_slots = {
+            spec.name: asyncio.Semaphore(spec.concurrency)
+            for spec in definition.tools
+            if spec.concurrency is not None
+        }
 
     def _fitting(self) -> int:
         """Return how many of the calls may run at a time so that their results fit, 1 at least."""
@@ -67,7 +87,7 @@ class Batch:
         The memory holds a result for every call afterwards, also when this is cancelled.
         """
         for call in self._calls[allowed:]:
-            self._results[call.id] = LIMIT_REACHED.format(limit=limit)
+            self._results[call.id] = Said(LIMIT_REACHED.format(limit=limit))
         decisions = self._ask(self._calls[:allowed])
         pause = asyncio.ensure_future(self._on_pause()) if decisions else None
         try:
@@ -93,7 +113,7 @@ class Batch:
         for decision in decisions.values():
             decision.cancel()
         for call in self._calls:
-            missing = INTERRUPTED if call.id in self._started else NOT_BEGUN
+            missing = Said(INTERRUPTED if call.id in self._started else NOT_BEGUN)
             self._keep(call, self._results.get(call.id, missing))
 
     def _segments(self, calls: Sequence[ToolCall]) -> list[list[ToolCall]]:
@@ -108,27 +128,43 @@ class Batch:
 
     def _ask(self, calls: Sequence[ToolCall]) -> dict[str, asyncio.Task[Approval]]:
         """Ask for all approvals at once, so that a person sees them together."""
+        timeout = timedelta(minutes=self._definition.approval_minutes)
         return {
-            call.id: asyncio.create_task(self._approvals.ask(call, self._memory.name))
+            call.id: asyncio.create_task(self._approvals.ask(call, self._memory.name, timeout))
             for call in calls
-            if not call.problem and (spec := self._specs.get(call.name)) and spec.approval
+            if self._needs_person(call)
         }
 
+    def _needs_person(self, call: ToolCall) -> bool:
+        spec = self._specs.get(call.name)
+        if spec is None or call.problem:
+            return False
+        if spec.name == ASK_USER.name:
+            return is_question(call.name, call.arguments)
+        return spec.approval or bool({spec.name, "*"} & set(self._definition.approve))
+
     async def _one(self, call: ToolCall, decision: asyncio.Task[Approval] | None) -> None:
+        self._results[call.id] = await self._result(call, decision)
+
+    async def _result(
+        self, call: ToolCall, decision: asyncio.Task[Approval] | None
+    ) -> Message | Said:
         spec = self._specs.get(call.name)
         if call.problem:
-            self._results[call.id] = f"Not run: {call.problem}"
-        elif spec is None:
+            return Said(f"Not run: {call.problem}")
+        if spec is None:
             known = ", ".join(self._specs) or "none"
-            self._results[call.id] = f"Not run: there is no tool {call.name!r}. Tools: {known}."
-        elif decision is not None and not (answer := await decision).ok:
+            return Said(f"Not run: there is no tool {call.name!r}. Tools: {known}.")
+        asks = spec.name == ASK_USER.name
+        if decision is not None and not (answer := await decision).ok:
             why = f": {answer.reason}" if answer.reason else "."
-            self._results[call.id] = f"Not run: a person did not approve it{why}"
-        else:
-            async with self._slots:
-                self._results[call.id] = await self._execute(call, spec)
+            return Said(f"{NO_ANSWER if asks else NOT_APPROVED}{why}")
+        if asks:
+            return Said(NO_QUESTION) if decision is None else _answered(decision.result())
+        async with self._own_slots.get(spec.name, contextlib.nullcontext()), self._slots:
+            return await self._execute(call, spec)
 
-    async def _execute(self, call: ToolCall, spec: ToolSpec) -> Message | str:
+    async def _execute(self, call: ToolCall, spec: ToolSpec) -> Message | Said:
         said = self._said() if spec.name == "store_memory" else []
         run = ToolRun(
             reply=self._ids[call.id],
@@ -146,8 +182,9 @@ class Batch:
             )
         except ActivityError as error:
             if is_cancelled_exception(error):
-                return INTERRUPTED
-            return f"Error: {spec.name} failed: {describe(error)}. It may have taken effect."
+                return Said(INTERRUPTED)
+            why = describe(error)
+            return Said(f"Error: {spec.name} failed: {why}. It may have taken effect.")
 
     def _said(self) -> list[Message]:
         """Return the turn's messages: what the agent stores now rests on them."""
@@ -165,17 +202,22 @@ class Batch:
             said_at=message.at,
         )
 
-    def _keep(self, call: ToolCall, result: Message | str) -> None:
+    def _keep(self, call: ToolCall, result: Message | Said) -> None:
         if isinstance(result, Message):
             self._memory.store(result)
             return
         self._memory.add(
             id=self._ids[call.id],
             role=Role.TOOL_RESULT,
-            content=result,
+            content=result.text,
             call=call.id,
             name=call.name,
-            failed=True,
+            failed=result.failed,
             # The activity may have left another result of this id in a worker's cache.
             attempt=0,
         )
+
+
+def _answered(answer: Approval) -> Said:
+    text = answer.answer or answer.reason
+    return Said(text, failed=False) if text.strip() else Said(f"{NO_ANSWER}.")

@@ -6,7 +6,6 @@ from agentmem.session import Session
 def session_details(session: Session, turns: int) -> str:
     """Return a session's state for people, as a list in Markdown; adds nothing to history."""
     memory, usage = session.memory, session.assistant.usage
-    waiting = session.assistant.approvals.waiting()
     dream = session.background.last_dream
     lines = [
         f"Agent: {session.definition.name}, model {session.definition.model}",
@@ -17,5 +16,5 @@ def session_details(session: Session, turns: int) -> str:
         f"Summaries: {memory.summaries}",
         f"Last dream: started {dream:%Y-%m-%d %H:%M} UTC" if dream else "Last dream: none yet",
     ]
-    lines += [f"Waits for approval: {call['call']}, {call['tool']}" for call in waiting]
+    lines += [f"Waits for a person: {line}" for line in session.assistant.approvals.lines()]
     return "\n".join(f"- {line}" for line in lines)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from typing import Any
 
 from temporalio import workflow
@@ -16,7 +17,7 @@ from agentmem.errors import TurnFailed
 from agentmem.failures import describe, raise_cancellation
 from agentmem.memory.working import WorkingMemory
 from agentmem.messages import Message
-from agentmem.policies import MODEL, TURN_DEADLINE
+from agentmem.policies import model_options
 from agentmem.response_format import ResponseFormat
 from agentmem.values import JSONObject
 
@@ -53,6 +54,7 @@ class Loop:
         self._compaction = Compaction(memory, self._spend)
         self._spent = spent
         self._format = response_format
+        self._deadline = workflow.now() + timedelta(minutes=definition.turn_minutes)
         self.usage = Usage()
 
     async def turn(self, content: str | list[JSONObject]) -> Answer:
@@ -91,15 +93,12 @@ class Loop:
     async def _answer(self) -> ModelReply:
         """Call the model, run what it asks for, and again, until it answers."""
         limit = self._definition.max_tool_calls
-        deadline = workflow.now() + TURN_DEADLINE
         made = 0
         step = 0
         self._check_budget()
         await self._compaction.run()
         while True:
             step += 1
-            if workflow.now() > deadline:
-                raise TurnFailed(f"the model calls of this turn took over {TURN_DEADLINE}")
             reply = await self._ask(step, may_call=made < limit and _has_room())
             calls = reply.message.calls
             if not calls:
@@ -115,7 +114,7 @@ class Loop:
             began = workflow.now()
             await batch.run(max(0, limit - made), limit)
             made += len(calls)
-            deadline += workflow.now() - began  # tools have their own timeouts, people a day
+            self._deadline += workflow.now() - began  # tools have their own timeouts, people a day
 
     async def _ask(self, step: int, *, may_call: bool) -> ModelReply:
         """Ask the model; an empty answer is asked for once more."""
@@ -154,18 +153,25 @@ class Loop:
         return reply
 
     async def _request(self, step: int, *, may_call: bool, **repair: Any) -> ModelReply:
-        self._check_budget()
-        call = self._call(step, may_call=may_call, **repair)
         try:
-            reply = await workflow.execute_activity(contracts.model, call, **MODEL)
+            reply = await self._execute(self._call(step, may_call=may_call, **repair))
         except ActivityError as error:
             if not await self._compaction.recover(error):
                 raise
-            call = self._call(step, may_call=may_call, **repair)
-            reply = await workflow.execute_activity(contracts.model, call, **MODEL)
+            reply = await self._execute(self._call(step, may_call=may_call, **repair))
         self._memory.prompt_tokens = reply.usage.prompt
         self._spend(reply.usage)
         return reply if may_call else _without_calls(reply)
+
+    async def _execute(self, call: ModelCall) -> ModelReply:
+        self._check_budget()
+        left = self._deadline - workflow.now()
+        if left <= timedelta():
+            minutes = self._definition.turn_minutes
+            raise TurnFailed(f"the model calls of this turn took over {minutes:g} minutes")
+        return await workflow.execute_activity(
+            contracts.model, call, **model_options(self._definition, left)
+        )
 
     def _call(
         self, step: int, *, may_call: bool, aside: tuple[str, ...] = (), repair: str = ""
@@ -182,6 +188,8 @@ class Loop:
             max_tokens=agent.max_tokens,
             reasoning_effort=agent.reasoning_effort,
             response_format=agent.response_format,
+            seconds=agent.reply_minutes * 60,
+            stream=agent.stream,
             repair=repair,
         )
 
@@ -189,11 +197,15 @@ class Loop:
         self.usage = self.usage.plus(usage)
 
     def _check_budget(self) -> None:
-        budget = self._definition.budget
-        used = self._spent.plus(self.usage)
-        spent = used.prompt + used.completion
-        if budget is not None and spent >= budget:
-            raise TurnFailed(f"the budget of {budget} tokens is used up ({spent} spent)")
+        agent = self._definition
+        in_all = self._spent.plus(self.usage)
+        for budget, used, whose in (
+            (agent.budget, in_all, "budget"),
+            (agent.turn_budget, self.usage, "budget of a turn"),
+        ):
+            spent = used.prompt + used.completion
+            if budget is not None and spent >= budget:
+                raise TurnFailed(f"the {whose}, {budget} tokens, is used up ({spent} spent)")
 
 
 def _has_room() -> bool:

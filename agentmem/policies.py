@@ -5,13 +5,11 @@ from typing import TypedDict
 
 from temporalio.common import Priority, RetryPolicy
 
+from agentmem.contracts.agents import Definition
 from agentmem.contracts.calls import ToolSpec
 
 # A result over Temporal's payload limit stays over it, however often it is made.
 _TOO_LARGE = ["PayloadsTooLarge", "PayloadSizeError"]
-
-TURN_DEADLINE = timedelta(minutes=15)
-"""How long the model calls of one turn may be retried."""
 
 
 class ActivityOptions(TypedDict, total=False):
@@ -30,10 +28,24 @@ HEARTBEAT = timedelta(seconds=10)
 # A model may think for minutes; Temporal owns the retries, litellm's are off.
 MODEL: ActivityOptions = {
     "start_to_close_timeout": timedelta(minutes=10),
-    "schedule_to_close_timeout": TURN_DEADLINE,
+    "schedule_to_close_timeout": timedelta(minutes=15),
     "heartbeat_timeout": HEARTBEAT,
     "retry_policy": RetryPolicy(maximum_attempts=5, non_retryable_error_types=_TOO_LARGE),
 }
+
+
+def model_options(definition: Definition, left: timedelta) -> ActivityOptions:
+    """Return the options for one model call of an agent.
+
+    Args:
+        definition: The agent.
+        left: Of the time that the turn's model calls may take together.
+    """
+    reply = timedelta(minutes=definition.reply_minutes)
+    # Our own error of a silent model, which names it, comes before Temporal's.
+    one = left if definition.stream else reply + timedelta(minutes=1)
+    return {**MODEL, "start_to_close_timeout": min(one, left), "schedule_to_close_timeout": left}
+
 
 # The user's turn waits for it, and goes on without a summary.
 COMPACT: ActivityOptions = {

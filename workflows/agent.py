@@ -79,6 +79,7 @@ class AgentWorkflow:
                 self._turns.leave(self._first)
             await workflow.wait_condition(workflow.all_handlers_finished)
             raise
+        self._approvals.on_change = self._show
         self._session.background.start()
         changing = False
         try:
@@ -139,13 +140,18 @@ class AgentWorkflow:
         try:
             answer = await self._turns.run(turn, text, place, self._answerer)
         finally:
-            if self._session is not None:
+            # A turn that is evicted ends here too, where there is no workflow any more.
+            if self._session is not None and workflow.in_workflow():
                 self._session.background.touch()
                 self._rollover.after_turn(self._session.definition.run_limits)
-                workflow.set_current_details(session_details(self._session, self._turns.count))
+                self._show()
         if self._session is not None:
             self._session.background.answered(answer.text)
         return answer
+
+    def _show(self) -> None:
+        if self._session is not None:
+            workflow.set_current_details(session_details(self._session, self._turns.count))
 
     def _answerer(self) -> Ask | AgentMemError | None:
         return self._problem or (self._session and self._session.assistant.ask)

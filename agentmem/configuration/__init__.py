@@ -10,6 +10,7 @@ from agentmem.configuration.app import App, load_app
 from agentmem.contracts import Definition
 from agentmem.memory.providers.registry import Providers
 from agentmem.settings import OFFLINE_MODEL, Settings
+from agentmem.tools.asking import ASK_USER
 from agentmem.tools.box import ToolBox
 
 
@@ -79,7 +80,7 @@ def configure(
     toolbox = ToolBox(app.tools.values())
     agents = read_agents(
         settings.agents_file,
-        tools={tool.spec.name: tool.spec for tool in toolbox.tools},
+        tools={spec.name: spec for spec in (ASK_USER, *(tool.spec for tool in toolbox.tools))},
         providers=app.providers,
     )
     return Configuration(

@@ -11,6 +11,7 @@ from agentmem.configuration.agents_tables import AgentsTable, AgentTable, fields
 from agentmem.configuration.toml_lines import line_of
 from agentmem.contracts import Definition, DreamSettings, ToolSpec
 from agentmem.errors import ConfigurationError
+from agentmem.memory.tools import MEMORY_TOOLS
 from agentmem.models.structured import check_schema
 
 ASSISTANT = Definition(
@@ -87,6 +88,11 @@ def _unknown(
         if tool not in tools:
             known = ", ".join(sorted(tools)) or "none; AGENTMEM_APP names the module with @tool"
             yield (*here, "tools"), f"no tool {tool!r}; there are {known}"
+    mine = {*table.tools, *(MEMORY_TOOLS if table.long_term_memory else ())}
+    for tool in table.approve if isinstance(table.approve, list) else ():
+        if tool not in mine:
+            known = ", ".join(sorted(mine)) or "none"
+            yield (*here, "approve"), f"the agent has no tool {tool!r}; it has {known}"
     if table.response_format is not None:
         try:
             check_schema(table.response_format)

@@ -13,6 +13,7 @@ from agentmem.contracts import (
     RunLimits,
     ToolSpec,
 )
+from agentmem.contracts.agents import YEAR
 from agentmem.errors import ConfigurationError
 from agentmem.memory.references import named, postgresql, sqlite
 from agentmem.values import JSONObject, Wire
@@ -22,6 +23,8 @@ _STRICT = ConfigDict(extra="forbid", strict=True)
 PROVIDER_KINDS = ("default", "in_memory", "sqlite", "postgresql", "named")
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
+
+Minutes = Annotated[float, Field(gt=0, le=YEAR, allow_inf_nan=False)]
 
 
 class WorkingMemoryTable(MemorySettings):
@@ -76,6 +79,12 @@ class AgentTable(Wire):
     reasoning_effort: Literal["", "low", "medium", "high"] = ""
     response_format: JSONObject | None = None
     budget: int | None = Field(default=None, ge=1)
+    turn_budget: int | None = Field(default=None, ge=1)
+    approve: Literal["all"] | list[str] = []
+    approval_minutes: Minutes = 1_440
+    turn_minutes: Minutes = 15
+    reply_minutes: Minutes = 9
+    stream: bool = False
     working_memory: WorkingMemoryTable = WorkingMemoryTable()
     long_term_memory: LongTermMemoryTable | None = None
     dream: DreamTable | None = None
@@ -97,6 +106,12 @@ class AgentTable(Wire):
             reasoning_effort=self.reasoning_effort,
             response_format=self.response_format,
             budget=self.budget,
+            turn_budget=self.turn_budget,
+            approve=["*"] if self.approve == "all" else self.approve,
+            approval_minutes=self.approval_minutes,
+            turn_minutes=self.turn_minutes,
+            reply_minutes=self.reply_minutes,
+            stream=self.stream,
             working_memory=MemorySettings(**dict(self.working_memory)),
             long_term_memory=identify(memory.provider, providers) if memory else "",
             dream=DreamSettings.model_validate(dream.model_dump()) if dream else None,

@@ -15,6 +15,7 @@ from agentmem.memory.references import PROVIDER_MARK
 from agentmem.memory.tools import MEMORY_TOOLS
 from agentmem.redaction import REDACT_MARK, Redactor
 from agentmem.tools import TOOL_MARK
+from agentmem.tools.asking import ASK_USER
 
 # What Temporal's decorators leave on a class or function.
 _WORKFLOW_MARK = "__temporal_workflow_definition"
@@ -22,6 +23,7 @@ _ACTIVITY_MARK = "__temporal_activity_definition"
 
 _OUR_WORKFLOWS = {"agent", "agent_dream"}
 _OUR_MODULES = ("agentmem.", "workflows.agent", "workflows.dream")
+_OUR_TOOLS = {*MEMORY_TOOLS, ASK_USER.name}
 _OUR_PREFIXES = ("agentmem.", "memory.", "dream.")
 
 
@@ -94,7 +96,7 @@ def _put(app: App, kind: dict[str, Any], name: str, found: object) -> None:
     where = f"{getattr(found, '__module__', '')}.{getattr(found, '__qualname__', found)}"
     activities = kind is app.tools or kind is app.activities
     ours = (
-        (activities and (name in MEMORY_TOOLS or name.startswith(_OUR_PREFIXES)))
+        (activities and (name in _OUR_TOOLS or name.startswith(_OUR_PREFIXES)))
         or (kind is app.workflows and name in _OUR_WORKFLOWS)
         or (kind is app.providers and name in PROVIDER_KINDS)
     )

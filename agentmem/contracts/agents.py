@@ -101,7 +101,19 @@ class RunLimits(Wire):
 
 
 class Definition(Wire):
-    """An agent, resolved once a session: editing the agents' file never breaks one that runs."""
+    """An agent, resolved once a session: editing the agents' file never breaks one that runs.
+
+    Attributes:
+        approve: Tools whose calls need a person's approval, besides those that say so themselves;
+            `*` stands for all.
+        approval_minutes: How long a call waits for a person.
+        turn_minutes: How long the model calls of a turn may take together, retries included.
+        reply_minutes: How long a model may take for a reply; with `stream`, for each piece.
+        stream: Whether replies are read piece by piece.
+        budget: Tokens that all turns may take together.
+        turn_budget: Tokens that one turn may take.
+        long_term_memory: The provider's identity; empty without long-term memory.
+    """
 
     name: str
     system_prompt: str = ""
@@ -113,9 +125,14 @@ class Definition(Wire):
     reasoning_effort: str = ""
     response_format: JSONObject | None = None
     budget: int | None = None
+    turn_budget: int | None = None
+    approve: list[str] = []
+    approval_minutes: float = 1_440
+    turn_minutes: float = 15
+    reply_minutes: float = 9
+    stream: bool = False
     working_memory: MemorySettings = MemorySettings(max_tokens=50_000)
     long_term_memory: str = ""
-    """The provider's identity; empty without long-term memory."""
     dream: DreamSettings | None = None
     run_limits: RunLimits = RunLimits()
 

@@ -96,6 +96,8 @@ class ModelCall(Wire):
         max_tokens: The most tokens that the reply may take.
         reasoning_effort: low, medium, high, or empty for the model's default.
         response_format: A JSON schema that the answer must keep, if any.
+        seconds: How long the provider may take for the reply; with `stream`, for each piece.
+        stream: Whether the reply is read piece by piece.
         repair: What was wrong with the last message of the prompt, an answer that did not keep it.
     """
 
@@ -109,6 +111,8 @@ class ModelCall(Wire):
     max_tokens: int = 4096
     reasoning_effort: str = ""
     response_format: JSONObject | None = None
+    seconds: float = 540
+    stream: bool = False
     repair: str = ""
 
 
@@ -153,6 +157,7 @@ class ToolSpec(Wire):
         writes: Whether calls of a batch run alone and in order.
         retries: Attempts after the first; 0 unless the tool is declared idempotent.
         timeout: Of one attempt.
+        concurrency: Calls of one reply that run at a time; None for no bound of its own.
         recalled: Whether results show what memory already knows.
         store: Where facts live, for the tools of long-term memory.
         result_bytes: The longest result, in encoded bytes; a longer one is cut.
@@ -163,6 +168,7 @@ class ToolSpec(Wire):
     writes: bool = False
     retries: int = 0
     timeout: timedelta = timedelta(minutes=5)
+    concurrency: int | None = None
     recalled: bool = False
     store: Store | None = None
     result_bytes: int = RESULT_BYTES

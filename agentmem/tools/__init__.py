@@ -9,6 +9,7 @@ from typing import Any, TypeVar, overload
 from agentmem.contracts.calls import MOST_RESULT_BYTES, RESULT_BYTES, ToolSpec
 from agentmem.errors import ConfigurationError
 from agentmem.memory.tools import MEMORY_TOOLS
+from agentmem.tools.asking import ASK_USER
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -32,6 +33,7 @@ def tool(
     writes: bool = False,
     retries: int = 0,
     timeout: timedelta = _TIMEOUT,
+    concurrency: int | None = None,
     recalled: bool = False,
     result_bytes: int = RESULT_BYTES,
 ) -> Callable[[F], F]: ...
@@ -46,6 +48,7 @@ def tool(
     writes: bool = False,
     retries: int = 0,
     timeout: timedelta = _TIMEOUT,
+    concurrency: int | None = None,
     recalled: bool = False,
     result_bytes: int = RESULT_BYTES,
 ) -> F | Callable[[F], F]:
@@ -63,6 +66,7 @@ def tool(
         retries: Attempts after the first. Only for what may safely happen twice: by default an
             error goes to the model at once, as a `ToolError` always does.
         timeout: Of one attempt.
+        concurrency: The most calls of one reply that run at a time; None for no bound of its own.
         recalled: Whether its results show what memory knows already, so that no dream learns
             them again.
         result_bytes: The longest result, encoded, 1 MiB at most; a longer one is cut at a
@@ -80,6 +84,7 @@ def tool(
             writes=writes,
             retries=retries,
             timeout=timeout,
+            concurrency=concurrency,
             recalled=recalled,
             result_bytes=result_bytes,
         )
@@ -112,7 +117,7 @@ def _check(spec: ToolSpec, function: Callable[..., Any]) -> None:
         raise ConfigurationError(
             f"{where}: the name {spec.name!r} must be 1 to 64 letters, digits, '_' or '-'"
         )
-    if spec.name in MEMORY_TOOLS:
+    if spec.name in MEMORY_TOOLS or spec.name == ASK_USER.name:
         raise ConfigurationError(f"{where}: the name {spec.name!r} is one of agentmem's own tools")
     if spec.retries < 0 or spec.timeout <= timedelta(0):
         raise ConfigurationError(f"{where}: retries must be 0 or more, and timeout above zero")
@@ -120,6 +125,8 @@ def _check(spec: ToolSpec, function: Callable[..., Any]) -> None:
         raise ConfigurationError(
             f"{where}: result_bytes must be {_LEAST_RESULT} to {MOST_RESULT_BYTES}"
         )
+    if spec.concurrency is not None and spec.concurrency < 1:
+        raise ConfigurationError(f"{where}: concurrency must be 1 or more")
     unnamed = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
     unnamed.add(inspect.Parameter.POSITIONAL_ONLY)
     for parameter in inspect.signature(function).parameters.values():

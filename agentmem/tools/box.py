@@ -8,6 +8,7 @@ from agentmem.contracts.calls import ToolSpec
 from agentmem.errors import ConfigurationError
 from agentmem.memory.tools import MEMORY_TOOLS
 from agentmem.tools import docstrings, tool_spec
+from agentmem.tools.asking import ASK_USER, ASK_USER_SCHEMA
 from agentmem.tools.signature import Signature
 from agentmem.values import JSONObject
 
@@ -51,7 +52,7 @@ class Tool:
 
 
 class ToolBox:
-    """The tools of a worker by name: the user's and the four of long-term memory.
+    """The tools of a worker by name: the user's, the four of long-term memory, and `ask_user`.
 
     Attributes:
         tools: The user's tools, in order of their names.
@@ -78,7 +79,7 @@ class ToolBox:
         self.tools = tuple(found[name] for name in sorted(found))
         self._specs = {t.spec.name: t.spec for t in self.tools}
         self._schemas = {t.spec.name: t.schema for t in self.tools}
-        for spec, schema in MEMORY_TOOLS.values():
+        for spec, schema in [*MEMORY_TOOLS.values(), (ASK_USER, ASK_USER_SCHEMA)]:
             self._specs[spec.name], self._schemas[spec.name] = spec, schema
 
     def specs(self, names: Sequence[str]) -> list[ToolSpec]:

@@ -54,6 +54,13 @@ def test_every_field_arrives(tmp_path: Path) -> None:
         max_tokens = 100
         reasoning_effort = "low"
         budget = 1_000
+        turn_budget = 500
+        approve = ["get_weather", "store_memory"]
+        approval_minutes = 5
+        turn_minutes = 6
+        reply_minutes = 0.5
+        stream = true
+        response_format = { type = "object" }
         [agents.all.working_memory]
         window = 5
         max_tokens = 60
@@ -80,6 +87,13 @@ def test_every_field_arrives(tmp_path: Path) -> None:
         max_tokens=100,
         reasoning_effort="low",
         budget=1000,
+        turn_budget=500,
+        approve=["get_weather", "store_memory"],
+        approval_minutes=5,
+        turn_minutes=6,
+        reply_minutes=0.5,
+        stream=True,
+        response_format={"type": "object"},
         working_memory=MemorySettings(
             window=5, max_tokens=60, compact_model="m", compact_threshold=0.5, compact_preserve=1
         ),
@@ -175,6 +189,14 @@ def test_providers_are_written_as_they_are_called(
         (
             "[agents.a.dream]\nidle_minutes = 1e308\n",
             "2: agents.a.dream.idle_minutes: input should be less than or equal to 525600",
+        ),
+        (
+            "[agents.a]\napprove = ['get_weather']\n",
+            "2: agents.a.approve: the agent has no tool 'get_weather'; it has none",
+        ),
+        (
+            "[agents.a.response_format]\ntype = 'objekt'\n",
+            "1: agents.a.response_format: response_format is no JSON schema",
         ),
         ("[agents.a.dream]\nidle_minutes = 0\n", "2: agents.a.dream.idle_minutes: input should be"),
         ("agent = 1\n", "1: agent: unknown field; there are agents"),

@@ -1,6 +1,7 @@
 """What a turn and its batch say of failures, and what they leave behind."""
 
 import asyncio
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from agentmem.values import encoded_size
 class Asleep(Approvals):
     """People who never answer."""
 
-    async def ask(self, call: ToolCall, memory: str) -> Approval:
+    async def ask(self, call: ToolCall, memory: str, patience: timedelta = timedelta()) -> Approval:
         """Wait for ever."""
         return await asyncio.get_running_loop().create_future()
 

@@ -1,0 +1,223 @@
+"""Dreams whose worker is killed, whose database is gone, whose server is restarted."""
+
+import asyncio
+import sys
+import uuid
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio.client import Client, WorkflowHandle
+from temporalio.testing import WorkflowEnvironment
+from temporalio.worker import Worker
+
+from activities.dream import DreamActivities
+from agentmem.contracts import DreamInput, DreamReport, Store
+from agentmem.dev_server import dev_server
+from agentmem.dreaming.hook import dream_id
+from agentmem.dreaming.tools import PHASES
+from agentmem.memory.providers.protocol import TransactionalProvider, TranscriptRow
+from agentmem.memory.providers.registry import Providers
+from agentmem.testing import Reply, Request, ScriptedModel
+from agentmem.values import JSONObject
+from tests.dreams import NOON, Answer, Script, changes, findings, orientation, phase_of, served
+from tests.postgres import PostgresServer
+from workflows.dream import AgentDream
+
+ROOT = Path(__file__).parents[2]
+
+
+def learned() -> Script:
+    """A dream in which each phase asks its model: it learns of a cat and moves a home."""
+    return Script(
+        orient=orientation(topics=["home"]),
+        gather_signal=findings(
+            {"statement": "Cat is named Momo", "evidence": ["a1"]},
+            {"statement": "Moved to Bergen", "evidence": ["a1"]},
+        ),
+        consolidate=changes(
+            {"op": "add", "key": "cat", "value": "Cat is named Momo", "findings": ["f1"]},
+            {"op": "update", "key": "home", "value": "Moved to Bergen", "findings": ["f2"]},
+        ),
+        prune=changes(summary="Done."),
+    )
+
+
+AFTER = {"cat": "Cat is named Momo", "home": "Moved to Bergen", "long": "word " * 100}
+
+
+async def prepared(provider: TransactionalProvider, scope: str) -> None:
+    """Store two facts, one too long so that prune has work, and a message."""
+    await provider.memorize("a", scope, "home", "Lives in Oslo")
+    await provider.memorize("a", scope, "long", "word " * 100)
+    row = TranscriptRow(
+        session="s",
+        memory="wm0",
+        seq=1,
+        message="m1",
+        role="user",
+        text="My cat is named Momo. I moved home to Bergen.",
+        at=NOON.replace(year=2027),
+    )
+    await provider.append("a", scope, [row])
+
+
+async def started(
+    client: Client, queue: str, scope: str, provider: str
+) -> WorkflowHandle[Any, DreamReport]:
+    """Start the scope's dream."""
+    return await client.start_workflow(
+        AgentDream.run,
+        DreamInput(agent="a", scope=scope, provider=provider),
+        id=dream_id(Store(provider=provider, agent="a", scope=scope)),
+        task_queue=queue,
+    )
+
+
+async def is_right(provider: TransactionalProvider, scope: str, report: DreamReport) -> None:
+    """The store is as one dream leaves it, and the evidence is consumed."""
+    assert report.status == "completed"
+    assert await provider.recall("a", scope) == AFTER
+    assert [fact.version for fact in await provider.entries("a", scope)] == [1, 2, 1]
+    assert await provider.unread("a", scope, 1_000) == []
+    assert (await provider.scope_state("a", scope)).failures == 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+async def test_a_worker_killed_in_every_phase(
+    env: WorkflowEnvironment, client: Client, tmp_path: Path
+) -> None:
+    """SIGKILL while each phase waits for its model: only that call is asked again, byte for byte.
+
+    What was recorded is never paid twice, nothing is stored before the commit, and it is once.
+    """
+    script = learned()
+    answer = served(script)
+    held: dict[str, asyncio.Event] = {name: asyncio.Event() for name in PHASES}
+
+    async def serve(request: Request) -> Reply:
+        phase = phase_of(request.body)
+        if not held[phase].is_set():
+            held[phase].set()
+            await asyncio.sleep(3_600)
+        return await answer(request)
+
+    scope, queue = f"user-{uuid.uuid4()}", f"queue-{uuid.uuid4()}"
+    provider = await (stores := Providers(tmp_path)).get("sqlite:memory.db")
+    await prepared(provider, scope)
+    before = await provider.recall("a", scope)
+    async with ScriptedModel(serve) as model:
+        address = env.client.service_client.config.target_host
+
+        async def worker() -> asyncio.subprocess.Process:
+            return await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "tests.faults.dream_worker"),
+                *(address, queue, str(tmp_path), model.base_url),
+                cwd=ROOT,
+            )
+
+        process = await worker()
+        try:
+            handle = await started(client, queue, scope, "sqlite:memory.db")
+            for name in PHASES:
+                await asyncio.wait_for(held[name].wait(), 60)
+                assert await provider.recall("a", scope) == before
+                process.kill()
+                await process.wait()
+                process = await worker()
+            await is_right(provider, scope, await handle.result())
+        finally:
+            process.kill()
+            await process.wait()
+        asked = [phase_of(request.body) for request in model.requests]
+        assert asked == [name for name in PHASES for _ in range(2)]
+        for first, second in zip(model.requests[::2], model.requests[1::2], strict=True):
+            assert first.raw == second.raw
+    await stores.close()
+
+
+@asynccontextmanager
+async def working(client: Client, stores: Providers, ask: Any) -> AsyncGenerator[str]:
+    """Run a worker for dreams in this process; its task queue."""
+    queue = f"queue-{uuid.uuid4()}"
+    activities = DreamActivities(stores, ask, model="scripted").activities
+    async with Worker(client, task_queue=queue, workflows=[AgentDream], activities=activities):
+        yield queue
+
+
+@pytest.mark.slow
+@pytest.mark.postgresql
+@pytest.mark.timeout(240)
+async def test_a_database_that_goes_away_in_every_phase(
+    client: Client, tmp_path: Path, postgres_server: PostgresServer, postgresql_url: str
+) -> None:
+    """Gone for seconds behind each model call: the phase is tried again, and the dream is whole."""
+    script = learned()
+    name = postgresql_url.rpartition("/")[2].partition("?")[0]
+    gone: list[str] = []
+    returning: set[asyncio.Task[None]] = set()
+
+    async def back() -> None:
+        await asyncio.sleep(1.5)
+        await postgres_server.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
+
+    async def ask(request: JSONObject) -> Answer:
+        answer = await script(request)
+        phase = phase_of(request)
+        if phase not in gone:
+            gone.append(phase)
+            script.before(phase, answer)  # the reply is lost with the database: paid once more
+            await postgres_server.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
+            await postgres_server.execute(
+                f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
+            )
+            returning.add(asyncio.create_task(back()))
+        return answer
+
+    scope = f"user-{uuid.uuid4()}"
+    stores = Providers(tmp_path, postgresql_url)
+    provider = await stores.get("postgresql")
+    await prepared(provider, scope)
+    async with working(client, stores, ask) as queue:
+        handle = await started(client, queue, scope, "postgresql")
+        report = await handle.result()
+    await is_right(provider, scope, report)
+    assert gone == list(PHASES)
+    assert [phase_of(request) for request in script.requests] == [
+        phase for phase in PHASES for _ in range(2)
+    ]
+    await stores.close()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+async def test_a_server_that_is_restarted_in_a_dream(tmp_path: Path) -> None:
+    """A phase works on while the server is away; the dream goes on when it is back."""
+    script = learned()
+    reached, go_on = asyncio.Event(), asyncio.Event()
+
+    async def ask(request: JSONObject) -> Answer:
+        answer = await script(request)
+        if phase_of(request) == "consolidate" and not reached.is_set():
+            reached.set()
+            await go_on.wait()
+        return answer
+
+    scope = f"user-{uuid.uuid4()}"
+    provider = await (stores := Providers(tmp_path)).get("sqlite:memory.db")
+    await prepared(provider, scope)
+    async with dev_server(tmp_path / "server", ui=False, keep=True) as first:
+        client, port = first.client, int(first.address.rpartition(":")[2])
+        context = working(client, stores, ask)
+        queue = await context.__aenter__()
+        handle = await started(client, queue, scope, "sqlite:memory.db")
+        await asyncio.wait_for(reached.wait(), 60)
+    async with dev_server(tmp_path / "server", ui=False, keep=True, port=port) as second:
+        go_on.set()
+        report = await second.client.get_workflow_handle_for(AgentDream.run, handle.id).result()
+        await context.__aexit__(None, None, None)
+    await is_right(provider, scope, report)
+    await stores.close()

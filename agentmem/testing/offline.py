@@ -17,6 +17,7 @@ from agentmem.dreaming.language.named_dates import absolute
 from agentmem.dreaming.language.text import content, fold, sentences, text_of, tokens
 from agentmem.dreaming.language.timewords import relative
 from agentmem.testing.offline_dreams import dream, note, said, slug, words
+from agentmem.testing.offline_summary import summarised
 from agentmem.values import JSONObject, dump_json
 
 __all__ = ["MODEL", "answer", "litellm_provider"]
@@ -70,6 +71,8 @@ def answer(request: JSONObject) -> JSONObject:
         asked = [_text(message) for message in messages if message["role"] == "user"]
         again = any(message["role"] == "assistant" for message in messages)
         return _completion(request, "", [Call(*dream(asked, again=again))])
+    if summary := summarised([(str(m["role"]), _text(m)) for m in messages]):
+        return _completion(request, summary, [])
     return _completion(request, *_talk(messages, tools))
 
 

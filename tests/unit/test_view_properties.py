@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from agentmem.memory.view import select
 from agentmem.memory.working import WorkingMemory
-from agentmem.messages import Group, Role, estimate_tokens, groups
+from agentmem.messages import Group, Role, estimate_tokens, from_ranges, groups
+from agentmem.models.rendering import render
+from agentmem.testing.strict import violations
 
 Action = tuple[str, int]
 actions = st.lists(
@@ -49,7 +51,10 @@ async def _calls(memory: WorkingMemory, number: int, *, answered: bool) -> None:
 async def test_views_are_whole_groups_in_order_within_bounds(
     script: list[Action], window: int | None, max_tokens: int | None
 ) -> None:
-    """Groups never split, order kept, the newest question in view, bounds kept or the minimum."""
+    """Groups never split, order kept, the newest question in view, bounds kept or the minimum.
+
+    What is sent keeps every strict rule; only the minimum is ever shortened.
+    """
     memory = WorkingMemory(window=window, max_tokens=max_tokens)
     await play(memory, script)
     said = memory.messages()
@@ -65,7 +70,12 @@ async def test_views_are_whole_groups_in_order_within_bounds(
     assert view[0].role is Role.USER
     assert users[-1] in ids, "the newest question"
     minimum = {users[-1], *whole[-1]}
+    prompt = memory.prompt(memory.system_prompt("Be brief."))
+    sent = [memory.message(i) for i in from_ranges(prompt.view)]
+    rendered = render([m for m in sent if m], clipped=prompt.clipped)
+    assert not violations(rendered)
     if set(ids) - minimum:
+        assert not prompt.clipped
         assert window is None or len(view) <= window
         assert max_tokens is None or sum(map(estimate_tokens, view)) <= max_tokens
 

@@ -9,7 +9,8 @@ from agentmem.errors import ConfigurationError, InvalidInput
 from agentmem.inputs import MESSAGE_BYTES
 from agentmem.memory.conversations import Conversations
 from agentmem.memory.working import WorkingMemory, working_memory
-from agentmem.messages import Message, Role, ToolCall, from_ranges
+from agentmem.messages import IMAGE_TOKENS, Message, Role, ToolCall, estimate_tokens, from_ranges
+from agentmem.values import JSONObject
 
 
 async def conversation(memory: WorkingMemory, turns: int) -> None:
@@ -323,3 +324,17 @@ async def test_a_dropped_turn_leaves_the_conversation_as_it_was() -> None:
     memory.log.drop_turn(memory.turn)
     assert memory.keys() == ["m0", "m1"]
     assert memory.begin_turn("third").id == "m3"
+
+
+def test_an_image_counts_the_same_whatever_its_bytes() -> None:
+    """M-37: 3 MB of data URI as an image part are a constant; the same as text are text."""
+    uri = "data:image/png;base64," + "A" * 3_000_000
+    parts: list[JSONObject] = [
+        {"type": "text", "text": "What is this?"},
+        {"type": "image_url", "image_url": {"url": uri}},
+    ]
+    image = Message(id="m0", role=Role.USER, content=parts)
+    small = image.replace(content=[parts[0], {"type": "image_url", "image_url": {"url": "u"}}])
+    assert estimate_tokens(image) == estimate_tokens(small)
+    assert IMAGE_TOKENS <= estimate_tokens(image) < IMAGE_TOKENS + 20
+    assert estimate_tokens(image.replace(content=uri)) > 700_000

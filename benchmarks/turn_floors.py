@@ -1,0 +1,100 @@
+"""What turns are measured against: one workflow on bare Temporal, in three ways.
+
+`bare`: an update and an activity that answers by itself. `held`: the activity asks the model, and
+the worker holds the conversation in memory, so that only what agentmem adds counts (a worker that
+dies loses it). `naive`: the whole conversation travels with each call.
+"""
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+from temporalio import workflow
+
+from agentmem import tool
+
+Message = dict[str, Any]
+
+SAID_BYTES = 1_000
+"""Of each user's message, answer and tool result."""
+
+_TIMEOUT = timedelta(minutes=2)
+
+
+def question(number: int, tools: int) -> str:
+    """What a user says: the number of the turn, and how many tools the model is to call."""
+    return f"turn {number} tools {tools} ".ljust(SAID_BYTES, "x")
+
+
+def tools_asked(text: str) -> int:
+    """Return how many tools the model is to call."""
+    return int(text.split()[3])
+
+
+@tool
+def look_up(page: int) -> str:
+    """Read a page.
+
+    Args:
+        page: Its number.
+    """
+    return f"page {page} ".ljust(SAID_BYTES, "p")
+
+
+@workflow.defn(name="floor.session")
+class FloorSession:
+    """A conversation without agentmem."""
+
+    @workflow.init
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+        self._said: list[Message] = []
+        self._ended = False
+
+    @workflow.run
+    async def run(self, kind: str) -> None:
+        """Wait for the end."""
+        await workflow.wait_condition(lambda: self._ended)
+
+    @workflow.update
+    async def send(self, text: str) -> str:
+        """Answer a message."""
+        if self._kind == "bare":
+            return await self._bare(text)
+        answer = await self._model([{"role": "user", "content": text}])
+        while answer.get("tool_calls"):
+            ids = [call["id"] for call in answer["tool_calls"]]
+            results = await self._tools(len(ids))
+            answer = await self._model(
+                [
+                    {"role": "tool", "tool_call_id": call, "content": result}
+                    for call, result in zip(ids, results, strict=True)
+                ]
+            )
+        return answer["content"]
+
+    @workflow.signal
+    def end(self) -> None:
+        """End it."""
+        self._ended = True
+
+    async def _bare(self, text: str) -> str:
+        answer = await self._activity("floor.reply", text)
+        if tools_asked(text):
+            results = await self._tools(tools_asked(text))
+            answer = await self._activity("floor.reply", "".join(results))
+        return answer
+
+    async def _tools(self, number: int) -> list[str]:
+        return await asyncio.gather(*(self._activity("floor.tool", page) for page in range(number)))
+
+    async def _model(self, new: list[Message]) -> Message:
+        if self._kind == "held":
+            return await self._activity("floor.model", new, True)
+        self._said += new
+        answer = await self._activity("floor.model", self._said, False)
+        self._said.append(answer)
+        return answer
+
+    async def _activity(self, name: str, *args: Any) -> Any:
+        return await workflow.execute_activity(name, args=args, start_to_close_timeout=_TIMEOUT)

@@ -85,7 +85,7 @@ async def talk(stage: Stage, kinds: Sequence[str], tools: int, turns: int) -> li
         for contender in contenders:
             await contender.end_worker(signal.SIGTERM)
     marks = [mark for mark in MARKS if mark <= turns] or [turns]
-    return [row(found, kind, tools, mark) for mark in marks for kind in kinds]
+    return [row(found, kind, tools, mark) for mark in marks if mark > 1 for kind in kinds]
 
 
 def row(found: dict[str, list[Turn]], kind: str, tools: int, mark: int) -> Row:
@@ -132,7 +132,7 @@ async def measure(options: argparse.Namespace) -> dict[str, Any]:
     recovered: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
         async with stage(Path(folder)) as made:
-            for tools in options.tools or [0]:
+            for tools in (options.tools or [0]) if options.turns else ():
                 kinds = [
                     kind for kind in ("bare", FLOOR, "naive", OURS) if kind not in options.skip
                 ]
@@ -162,7 +162,8 @@ def show(figures: dict[str, Any]) -> None:
 def main() -> None:
     """Read the command line and run."""
     parser = argparse.ArgumentParser(description="What a turn costs, against bare Temporal.")
-    parser.add_argument("--turns", type=int, default=200, help="turns of each session, up to 1000")
+    turns = "turns of each session, up to 1000; 0 for none"
+    parser.add_argument("--turns", type=int, default=200, help=turns)
     parser.add_argument("--tools", type=int, action="append", help="tool calls a turn (repeatable)")
     parser.add_argument("--skip", action="append", default=[], choices=("bare", "naive"))
     parser.add_argument("--dreams", action="store_true", help="besides: a dream at each answer")

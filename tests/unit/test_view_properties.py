@@ -71,7 +71,7 @@ async def test_views_are_whole_groups_in_order_within_bounds(
     assert users[-1] in ids, "the newest question"
     minimum = {users[-1], *whole[-1]}
     prompt = memory.prompt(memory.system_prompt("Be brief."))
-    sent = [memory.message(i) for i in from_ranges(prompt.view)]
+    sent = [memory.log.get(i) for i in from_ranges(prompt.view)]
     rendered = render([m for m in sent if m], clipped=prompt.clipped)
     assert not violations(rendered)
     if set(ids) - minimum:

@@ -9,6 +9,7 @@ from typing import Any
 from uuid import uuid4
 
 from temporalio import workflow
+from temporalio.exceptions import ApplicationError
 
 from agentmem import Assistant, agent, dream, in_memory, long_term_memory, tool, working_memory
 
@@ -38,20 +39,22 @@ def send_mail(to: str, text: str) -> str:
 class Chat:
     """Holds a conversation: each update `say` is a turn, the update `leave` ends it.
 
-    A call of `send_mail` waits for the update `approve`, which `agent()` registers.
+    A call of `send_mail` waits for the update `approve`, which `agent()` registers. Before its
+    history gets too long, the chat goes on in a new run.
     """
 
     @workflow.init
-    def __init__(self, scope: str) -> None:
+    def __init__(self, scope: str, before: bytes | None = None) -> None:
         self._scope = scope
         self._assistant: Assistant | None = None
         self._turns = asyncio.Lock()
         self._left = False
+        self._long = False
 
     @workflow.run
-    async def run(self, scope: str) -> None:
-        """Talk until someone leaves."""
-        wm = working_memory(max_tokens=50_000)
+    async def run(self, scope: str, before: bytes | None = None) -> None:
+        """Talk until someone leaves; `before` is what the run before handed on."""
+        wm = working_memory(max_tokens=50_000, restore=before)
         ltm = long_term_memory(provider=in_memory(), agent="chat", scope=self._scope)
         dreams = dream(working_memory=wm, long_term_memory=ltm)
         self._assistant = await agent(
@@ -62,8 +65,10 @@ class Chat:
             on_complete=[dreams],
             on_pause=[dreams],
         )
-        await workflow.wait_condition(lambda: self._left)
+        await workflow.wait_condition(lambda: self._left or self._long)
         await workflow.wait_condition(workflow.all_handlers_finished)
+        if not self._left:
+            workflow.continue_as_new(args=[scope, wm.dump()])
 
     @workflow.update
     async def say(self, text: str) -> str:
@@ -71,7 +76,14 @@ class Chat:
         await workflow.wait_condition(lambda: self._assistant is not None)
         assert self._assistant is not None
         async with self._turns:
-            return await self._assistant(text)
+            answer = await self._assistant(text)
+            self._long = workflow.info().is_continue_as_new_suggested()
+            return answer
+
+    @say.validator
+    def _check_say(self, text: str) -> None:
+        if self._long:
+            raise ApplicationError("the chat is changing to a new run; say it again in a moment")
 
     @workflow.update
     async def leave(self) -> None:

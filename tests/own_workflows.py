@@ -54,6 +54,22 @@ class Kept:
 
 
 @workflow.defn
+class Relay:
+    """Asks two questions a run, and goes on in the next with what was said."""
+
+    @workflow.run
+    async def run(self, questions: list[str], state: bytes | None = None) -> list[dict[str, str]]:
+        """Return the whole conversation."""
+        memory = working_memory(max_tokens=50_000, restore=state)
+        assistant = await agent("Be brief.", working_memory=memory)
+        for question in questions[:2]:
+            await assistant(question)
+        if questions[2:]:
+            workflow.continue_as_new(args=[questions[2:], memory.dump()])
+        return memory.recall()
+
+
+@workflow.defn
 class TwoMemories:
     """Two agents with a conversation each, and one without."""
 

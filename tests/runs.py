@@ -43,6 +43,11 @@ def carried_bytes(history: WorkflowHistory) -> int:
     return len(payloads[1].data) if len(payloads) > 1 else 0
 
 
+def history_bytes(history: WorkflowHistory) -> int:
+    """Return the size of a run's history."""
+    return sum(event.ByteSize() for event in history.events)
+
+
 async def transcript(providers: Providers, agent: str, scope: str = "") -> list[tuple[str, str]]:
     """Return role and text of each message in a transcript, in order and without a gap."""
     provider = await providers.get("default")

@@ -15,6 +15,7 @@ from temporalio.client import WorkflowHandle
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.testing import WorkflowEnvironment
 
+from agentmem.client import ask
 from agentmem.contracts import SEARCH_ATTRIBUTES, Store
 from agentmem.dreaming.hook import dream_id
 from agentmem.testing import Call, call, reply
@@ -28,6 +29,9 @@ AGENTS = """
 [agents.plain]
 system_prompt = "Be brief."
 tools = ["ping", "delete_file"]
+[agents.short]
+system_prompt = "Be brief."
+run_limits.events = 30
 [agents.friend]
 system_prompt = "You are a friend with a memory."
 long_term_memory.provider = "sqlite:facts.db"
@@ -85,12 +89,34 @@ async def dream(s: Stack) -> Handle:
     return found
 
 
+async def _short_session(s: Stack) -> Handle:
+    handle = await s.start(agent="short", session=True, message="one")
+    for text in ("two", "three", "four"):
+        await ask(handle, text)
+    await handle.execute_update("end")
+    await handle.result()
+    return handle
+
+
+async def run_that_goes_on(s: Stack) -> Handle:
+    """The first run of a session, up to its change to the next."""
+    handle = await _short_session(s)
+    return s.client.get_workflow_handle(handle.id, run_id=handle.first_execution_run_id)
+
+
+async def run_that_was_handed_on(s: Stack) -> Handle:
+    """The last run of such a session, from what it was handed to its end."""
+    return s.client.get_workflow_handle((await _short_session(s)).id)
+
+
 TOOL_TURN = [
     reply(calls=[call("ping"), call("no_such_tool"), Call("ping", "{", "x")]),
     reply("done"),
     reply("again"),
 ]
 APPROVAL = [reply(calls=[call("ping"), call("delete_file", path="a.txt")]), reply("deleted")]
+
+SHORT = [reply(text) for text in ("1", "2", "3", "4")]
 
 Record = Callable[[Stack], Awaitable[Handle]]
 RECORDS: dict[str, tuple[Record, str, list[Any]]] = {
@@ -99,6 +125,8 @@ RECORDS: dict[str, tuple[Record, str, list[Any]]] = {
     "approval": (approval, "openai/test-model", APPROVAL),
     "session_with_dream": (session_with_dream, OFFLINE, []),
     "dream": (dream, OFFLINE, []),
+    "run_that_goes_on": (run_that_goes_on, "openai/test-model", SHORT),
+    "run_that_was_handed_on": (run_that_was_handed_on, "openai/test-model", SHORT),
 }
 
 

@@ -42,13 +42,15 @@ async def test_recorded_histories_replay(path: Path) -> None:
 
 
 def test_there_are_histories_of_each_kind() -> None:
-    """Plain turn, tool turn, approval, a session with dreams, a dream."""
+    """Plain turn, tool turn, approval, a session with dreams, a dream, runs of a long session."""
     assert {path.stem for path in HISTORIES} >= {
         "plain_turn",
         "tool_turn",
         "approval",
         "session_with_dream",
         "dream",
+        "run_that_goes_on",
+        "run_that_was_handed_on",
     }
 
 

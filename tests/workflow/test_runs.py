@@ -1,6 +1,7 @@
 """Sessions that go on in new runs: no turn lost, none answered twice."""
 
 import asyncio
+import random
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,10 @@ from temporalio.client import Client, WorkflowFailureError, WorkflowUpdateStage
 from temporalio.exceptions import ApplicationError
 
 from agentmem.client import ask
-from agentmem.testing import call, reply
-from tests.runs import SHORT, carried_bytes, histories, replay_all, transcript
+from agentmem.packing import PACKED_BYTES
+from agentmem.testing import Request, call, reply
+from tests.own_workflows import Relay
+from tests.runs import SHORT, carried_bytes, histories, history_bytes, replay_all, transcript
 from tests.stack import eventually, last_user_text, stack, status_where
 from tests.tools import delete_file, runs
 
@@ -21,6 +24,13 @@ run_limits.events = 60
 provider = "in_memory:runs"
 [agents.plain.dream]
 on = ["complete"]
+"""
+
+
+UNBOUNDED = """system_prompt = "Be brief."
+[agents.plain.working_memory]
+window = 100000
+max_tokens = 100000000
 """
 
 
@@ -205,3 +215,66 @@ async def test_a_second_argument_that_no_run_handed_on_is_refused(
             )
     assert isinstance(caught.value.cause, ApplicationError)
     assert caught.value.cause.type == "InvalidInput"
+
+
+async def test_a_workflow_of_ones_own_goes_on_in_new_runs(client: Client, tmp_path: Path) -> None:
+    """`dump` and `restore`: three runs, one conversation, ids that go on."""
+    async with stack(client, tmp_path, echo, extra=[Relay]) as s:
+        said: list[dict[str, str]] = await s.run("Relay", ["a", "b", "c", "d", "e"])
+        s.model.assert_strict()
+        last = s.model.requests[-1].messages
+    assert [entry["id"] for entry in said] == [f"m{number}" for number in range(10)]
+    assert [entry["content"] for entry in said][::2] == ["a", "b", "c", "d", "e"]
+    assert [m["content"] for m in last if m["role"] == "user"] == ["a", "b", "c", "d", "e"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+async def test_a_session_of_2500_turns(client: Client, tmp_path: Path) -> None:
+    """F-03: the default limits; every answer is right, the transcript is what was said."""
+    turns = 2_500
+    async with stack(client, tmp_path, echo) as s:
+        session = await s.start(agent="plain", session=True)
+        said = [f"turn {number}: {'lorem ipsum ' * 5}" for number in range(turns)]
+        for text in said:
+            assert (await ask(session, text)).text == f"re: {text}"
+        assert len(s.model.requests) == turns
+        s.model.assert_strict()
+        await session.execute_update("end")
+        assert await session.result() == {"turns": turns}
+        rows = await transcript(s.configuration.providers, "plain")
+        found = await histories(client, session)
+    assert rows == [row for text in said for row in (("user", text), ("assistant", f"re: {text}"))]
+    assert len(found) >= 10
+    assert all(len(history.events) < 2_500 for history in found)
+    await replay_all(found[:2] + found[-1:])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+async def test_500_turns_of_20_kilobytes_unbounded(client: Client, tmp_path: Path) -> None:
+    """M-41: nothing bounds the view; what a run hands on and its history stay small."""
+    words = random.Random(7)
+
+    def script(request: Request) -> Any:
+        text = last_user_text(request.messages)
+        request.raw, request.body = b"", {}  # 3 MB each would fill the test's memory
+        return reply(f"re: {text[:40]}")
+
+    def message(number: int) -> str:
+        made = "".join(words.choices("abcdefghijklmnopqrstuvwxyz      ", k=20_000))
+        return f"{number} {made}"
+
+    async with stack(client, tmp_path, script, agents="[agents.plain]\n" + UNBOUNDED) as s:
+        session = await s.start(agent="plain", session=True)
+        said = [message(number) for number in range(500)]
+        for text in said:
+            assert (await ask(session, text)).text == f"re: {text[:40]}"
+        s.model.assert_strict()
+        await session.execute_update("end")
+        rows = await transcript(s.configuration.providers, "plain")
+        found = await histories(client, session)
+    assert [text for role, text in rows if role == "user"] == said
+    assert len(found) > 3
+    assert 500_000 < max(map(carried_bytes, found)) <= PACKED_BYTES
+    assert all(history_bytes(history) < 10_000_000 for history in found)

@@ -1,0 +1,106 @@
+"""What a conversation hands on to a new run: nothing that matters is lost, and it stays small."""
+
+import random
+import zlib
+
+import pytest
+from hypothesis import given
+
+from agentmem.errors import InvalidInput
+from agentmem.memory.carried import LEFT, CarriedMemory, pack_within
+from agentmem.memory.working import WorkingMemory, working_memory
+from agentmem.messages import Message, Role
+from agentmem.packing import PACKED_BYTES, pack, unpack
+from tests.unit.test_view_properties import Action, actions, bounds, play
+
+
+@given(script=actions, more=actions, window=bounds, max_tokens=bounds)
+async def test_a_conversation_goes_on_as_if_there_had_been_no_change(
+    script: list[Action], more: list[Action], window: int | None, max_tokens: int | None
+) -> None:
+    """F-03, M-34: same view, same ids, same prompts, before and after more was said."""
+    memory = WorkingMemory(window=window, max_tokens=max_tokens)
+    await play(memory, script)
+    other = WorkingMemory(window=window, max_tokens=max_tokens, restore=memory.dump())
+    assert other.recall() == memory.recall()
+    before, after = (m.prompt(m.system_prompt("Be brief.")) for m in (memory, other))
+    assert (after.view, after.clipped) == (before.view, before.clipped)
+    assert not after.new[1:], "only the system prompt: workers ask for the rest"
+    said = [(kind, number) for kind, number in more if kind != "forget"]
+    await play(memory, said)
+    await play(other, said)
+    assert other.recall() == memory.recall()
+    assert other.log.next == memory.log.next
+
+
+def conversation(*sizes: int, seed: int = 1) -> WorkingMemory:
+    """Return a memory with a message of each of these sizes, of text that packs badly."""
+    made = random.Random(seed)
+    memory = working_memory()
+    for size in sizes:
+        text = "".join(made.choices("abcdefghijklmnopqrstuvwxyz0123456789 ", k=size))
+        memory.begin_turn(text)
+    return memory
+
+
+def test_the_oldest_leave_where_all_is_too_much() -> None:
+    """500 questions of 20 kB, unbounded: at most 1 MiB, the newest whole, a line for the rest."""
+    memory = conversation(*[20_000] * 500)
+    packed = memory.dump()
+    assert PACKED_BYTES * 0.8 < len(packed) <= PACKED_BYTES
+    other = working_memory(restore=packed)
+    marker, *kept = other.recall()
+    assert marker["content"] == LEFT
+    assert kept == memory.recall()[-len(kept) :]
+    again = working_memory(restore=other.dump())
+    assert again.recall() == other.recall(), "one marker, however often"
+    assert again.begin_turn("next").id == f"m{again.log.next - 1}"
+
+
+def test_a_summary_stays_where_others_leave() -> None:
+    """B-01: one summary, first; what could not go on is none of its business."""
+    memory = conversation(*[300_000] * 8)
+    summary = Message(id=memory.reserve(), role=Role.SUMMARY, content="They met in Oslo.")
+    memory.summarise(["m0"], summary)
+    other = working_memory(restore=memory.dump())
+    roles = [message.role for message in other.messages()]
+    assert roles[0] is Role.SUMMARY
+    assert roles.count(Role.SUMMARY) == 1
+    assert other.messages()[0].text == "They met in Oslo."
+    assert 1 < len(roles) < 8
+
+
+def test_one_message_too_large_for_all_leaves_too() -> None:
+    """Nothing is left but the line that says so; the next question is answered."""
+    memory = conversation(40_000, 2_000_000)
+    other = working_memory(restore=memory.dump())
+    assert [entry["content"] for entry in other.recall()] == [LEFT]
+
+
+def test_what_must_go_along_and_does_not_fit_is_said() -> None:
+    """Where what no store has is too much by itself, nothing is handed on: the change waits."""
+    marker = Message(id="m0", role=Role.SUMMARY, content=LEFT)
+    assert pack_within([[marker]], lambda _: b"x" * 11, lambda: marker, limit=10) is None
+    assert pack_within([[marker]], lambda _: b"x" * 10, lambda: marker, limit=10) == b"x" * 10
+
+
+def test_what_is_no_dump_is_refused() -> None:
+    """A wrong `restore` is a clear error, a bomb of zeros too."""
+    bomb = zlib.compress(b'{"next": ' + b"0" * 100_000_000)
+    for wrong in (b"", b"x", pack(CarriedMemory())[:-3], bomb, zlib.compress(b"[]")):
+        with pytest.raises(InvalidInput, match="restore"):
+            working_memory(restore=wrong)
+
+
+def test_packing_round_trips() -> None:
+    """Every field of every message survives."""
+    message = Message(
+        id="m7",
+        role=Role.ASSISTANT,
+        content=[{"type": "text", "text": 'a\x00"é😀'}],
+        reasoning=[{"type": "thinking", "thinking": "hm", "signature": "s"}],
+        fields={"x": {"y": [1, None]}},
+        attempt=3,
+    )
+    state = CarriedMemory(messages=[message], given={"k": "t0.s1.c0"}, cap=5)
+    assert unpack(CarriedMemory, pack(state), "it") == state

@@ -229,7 +229,7 @@ async def test_a_workflow_of_ones_own_goes_on_in_new_runs(client: Client, tmp_pa
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 async def test_a_session_of_2500_turns(client: Client, tmp_path: Path) -> None:
     """F-03: the default limits; every answer is right, the transcript is what was said."""
     turns = 2_500
@@ -251,7 +251,7 @@ async def test_a_session_of_2500_turns(client: Client, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 async def test_500_turns_of_20_kilobytes_unbounded(client: Client, tmp_path: Path) -> None:
     """M-41: nothing bounds the view; what a run hands on and its history stay small."""
     words = random.Random(7)

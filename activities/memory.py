@@ -17,7 +17,6 @@ from agentmem.memory.providers.protocol import TransactionalProvider
 from agentmem.memory.providers.registry import Providers
 from agentmem.memory.quotes import quote_of
 from agentmem.memory.tools import MEMORY_TOOLS, asked_keys, one_key, sent_value
-from agentmem.memory.transcript_rows import kept_text
 from agentmem.memory.usage import UsageNotes
 from agentmem.messages import Message
 from agentmem.redaction import Redactor
@@ -180,7 +179,7 @@ class MemoryActivities:
         return [item.replace(quote=quote_of(texts.get(item.message, ""))) for item in run.evidence]
 
     def _texts(self, messages: Sequence[Message]) -> dict[str, str]:
-        return {message.id: kept_text(message, self._redact) for message in messages}
+        return {message.id: self._redact(message.text) for message in messages}
 
     async def _of(self, run: ToolRun) -> tuple[Store, TransactionalProvider]:
         if run.store is None:

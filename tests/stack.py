@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import SecretStr
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowHandle
 
@@ -59,6 +60,7 @@ async def stack(
     extra: Sequence[object] = (),
     task_queue: str = "",
     model_name: str = "openai/test-model",
+    database_url: str | None = None,
 ) -> AsyncGenerator[Stack, None]:
     """Run a worker whose model is a scripted one, on a task queue of its own."""
     file = data / "agents.toml"
@@ -68,6 +70,7 @@ async def stack(
         data=data,
         model=model_name,
         task_queue=task_queue or f"test-{uuid.uuid4()}",
+        database_url=SecretStr(database_url) if database_url else None,
     )
     async with ScriptedModel(script) as model:
         os.environ.update(model.env())

@@ -1,0 +1,43 @@
+"""Workflows for tests of what is kept of a conversation; what they import is light."""
+
+from temporalio import workflow
+
+from agentmem import agent, long_term_memory, named, postgresql, sqlite, working_memory
+
+
+@workflow.defn
+class Keeping:
+    """Talks for a turn, appends what was said, and forgets what the user said."""
+
+    @workflow.run
+    async def run(self, scope: str, said: str, forgets: bool) -> str:
+        """Return the id of the user's message."""
+        memory = working_memory()
+        facts = long_term_memory(sqlite("facts.db"), "friend", scope)
+        friend = await agent("Be a friend.", working_memory=memory, long_term_memory=facts)
+        await friend(said)
+        await memory.append_transcript(facts.store)
+        first, *_ = memory.keys()
+        if forgets:
+            await memory.forget(first)
+            await memory.append_transcript(facts.store)
+            await memory.append_transcript(facts.store)
+        return first
+
+
+@workflow.defn
+class Confiding:
+    """Keeps facts in two stores whose addresses are secrets; one of them fails at first."""
+
+    @workflow.run
+    async def run(self, scope: str, said: str) -> str:
+        """Return what the model answers."""
+        leaky = long_term_memory(named("leaky"), "friend", scope)
+        await leaky.memorize("city", "Oslo")
+        memory = working_memory()
+        facts = long_term_memory(postgresql(), "friend", scope)
+        await facts.memorize("city", "Oslo")
+        friend = await agent("Be a friend.", working_memory=memory, long_term_memory=facts)
+        answer = await friend(said)
+        await memory.append_transcript(facts.store)
+        return answer

@@ -8,14 +8,19 @@ import multiprocessing
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
+from agentmem.facts import Read, Step, Write
 from agentmem.memory.providers.postgresql import PostgresDatabase
+from agentmem.memory.providers.protocol import DreamRecord
 from agentmem.memory.providers.sql import SqlProvider
 from agentmem.memory.providers.sqlite import SqliteDatabase
 from agentmem.memory.providers.urls import postgresql_address
 
 ROOT = Path(__file__).parents[2]
+TASKS, TURNS, KEYS, DREAMS = 32, 8, 8, 6
+"""What each process of `one_scope` does."""
 
 
 async def start(work: str, where: str, processes: int) -> asyncio.subprocess.Process:
@@ -47,7 +52,42 @@ async def _write(store: SqlProvider, who: str) -> None:
     await asyncio.gather(*map(task, range(25)))
 
 
-WORKS: dict[str, Callable[[SqlProvider, str], Awaitable[None]]] = {"open": _open, "write": _write}
+async def _one_scope(store: SqlProvider, who: str) -> None:
+    """32 tasks write the keys that all processes share, while change sets of all keys commit."""
+    keys = [f"k{number}" for number in range(KEYS)]
+
+    async def live(number: int) -> None:
+        for turn in range(TURNS):
+            await store.memorize("a", "s", keys[(number + turn) % KEYS], [who, number, turn])
+
+    async def dream(number: int) -> int:
+        record = DreamRecord(id=f"{who}-{number}", opened_at=datetime.now(UTC))
+        await store.open_dream("a", "s", record)
+        seen = {fact.key: fact.version for fact in await store.entries("a", "s", keys)}
+        steps = [
+            Step(
+                id=key,
+                reads=[Read(key=key, version=seen.get(key, 0))],
+                writes=[Write(key=key, value=[who, "dream", number])],
+            )
+            for key in keys
+        ]
+        done = await store.commit("a", "s", record, steps)
+        assert len(done.applied) + len(done.conflicts) == KEYS
+        return len(done.applied)
+
+    async def dreams() -> int:
+        return sum([await dream(number) for number in range(DREAMS)])
+
+    applied, *_ = await asyncio.gather(dreams(), *map(live, range(TASKS)))
+    await store.memorize("a", "applied", who, applied)
+
+
+WORKS: dict[str, Callable[[SqlProvider, str], Awaitable[None]]] = {
+    "open": _open,
+    "write": _write,
+    "one_scope": _one_scope,
+}
 
 
 async def _work(work: str, where: str, who: str) -> None:
@@ -57,6 +97,7 @@ async def _work(work: str, where: str, who: str) -> None:
         store = SqlProvider(SqliteDatabase(Path(where)))
     await store.open()
     await WORKS[work](store, who)
+    assert store.database.checked_out == 0
     await store.close()
 
 

@@ -7,16 +7,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import Connection
 
 from agentmem.errors import ProviderError
 from agentmem.facts import Read, Step, Write
+from agentmem.memory.providers import sql_writes
+from agentmem.memory.providers.checks import checked_write
 from agentmem.memory.providers.protocol import DreamRecord
+from agentmem.memory.providers.rows import Place
 from agentmem.memory.providers.sql import SqlProvider
 from agentmem.memory.providers.sqlite import SqliteDatabase
 
 from . import forks
 from .conftest import idle, on_postgresql
 from .test_transcripts import START
+
+REMOVE = Write(op="remove", key="k")
 
 
 async def test_writers_of_one_key_lose_nothing(store: SqlProvider) -> None:
@@ -77,6 +83,22 @@ async def test_thirty_two_writers_and_a_committing_dream(store: SqlProvider) -> 
     applied = [key for one in done if one for key in one.applied]
     for key in (f"dream-{number}" for number in range(5)):
         assert facts[key].value == facts[key].version == applied.count(key)
+
+
+async def test_one_failure_is_no_other_writers(store: SqlProvider) -> None:
+    """Writes that reach the database together fail or succeed each on its own."""
+
+    def fails(connection: Connection) -> None:
+        connection.exec_driver_sql("INSERT INTO agentmem_nowhere VALUES (1)")
+
+    writes = [store.memorize("a", "s", f"k{number}", number) for number in range(10)]
+    failing = [store.database.write(fails) for _ in range(3)]
+    done = await asyncio.gather(*writes[:5], *failing, *writes[5:], return_exceptions=True)
+    assert [isinstance(one, ProviderError) for one in done] == [False] * 5 + [True] * 3 + [
+        False
+    ] * 5
+    assert await store.recall("a", "s") == {f"k{number}": number for number in range(10)}
+    assert {fact.version for fact in await store.entries("a", "s")} == {1}
 
 
 async def test_a_repeated_call_at_the_same_time_is_one(store: SqlProvider) -> None:
@@ -170,6 +192,77 @@ async def test_two_processes_on_one_file(tmp_path: Path) -> None:
     assert len(await store.keys("a", "s")) == 1_000
     assert {fact.version for fact in await store.entries("a", "s")} == {1}
     await store.close()
+
+
+async def nothing_was_lost(store: SqlProvider, processes: int) -> None:
+    """Every write that was made has its version, without a gap, and the last one is current."""
+    counts = await store.recall("a", "applied")
+    assert len(counts) == processes
+    assert any(counts.values())  # change sets held too
+    writes = processes * forks.TASKS * forks.TURNS + sum(counts.values())
+    facts = await store.entries("a", "s")
+    assert len(facts) == forks.KEYS
+    assert sum(fact.version for fact in facts) == writes
+    for fact in facts:
+        versions = await store.history("a", "s", fact.key)
+        assert [one.version for one in versions] == list(range(1, fact.version + 1))
+        assert versions[-1].value == fact.value
+    assert await idle(store)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+async def test_four_processes_write_one_scope_of_a_file(tmp_path: Path) -> None:
+    """M-12, M-26, G-01: 4 processes of 32 tasks and their change sets; nothing locked or lost."""
+    path = tmp_path / "shared.db"
+    await forks.finish(await forks.start("one_scope", str(path), 4))
+    store = SqlProvider(SqliteDatabase(path))
+    await store.open()
+    await nothing_was_lost(store, 4)
+    await store.close()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+@pytest.mark.postgresql
+async def test_four_processes_write_one_scope_of_a_server(postgresql_url: str) -> None:
+    """M-12, M-26: the same on PostgreSQL; no deadlock, and no connection stays behind."""
+    await forks.finish(await forks.start("one_scope", postgresql_url, 4))
+    store = on_postgresql(postgresql_url)
+    await store.open()
+    await nothing_was_lost(store, 4)
+
+    def connections(connection: Connection) -> int:
+        of_others = "datname = current_database() AND pid <> pg_backend_pid()"
+        return connection.exec_driver_sql(
+            f"SELECT count(*) FROM pg_stat_activity WHERE {of_others}"
+        ).scalar_one()
+
+    assert await store.database.write(connections) == 0
+    await store.close()
+
+
+@pytest.mark.postgresql
+async def test_a_removal_meanwhile_costs_a_set_one_repeat(postgresql_url: str) -> None:
+    """G-02: a set that waited for a removal goes on from its version, which it had not seen."""
+    store, other = on_postgresql(postgresql_url), on_postgresql(postgresql_url)
+    await store.open()
+    await store.memorize("a", "s", "k", 1)
+    waiting: list[asyncio.Task[list[int]]] = []
+    loop = asyncio.get_running_loop()
+
+    def remove(connection: Connection) -> list[int]:
+        left = sql_writes.write(connection, Place("a", "s"), [checked_write(REMOVE)], "")
+        if not waiting:
+            waiting.append(loop.create_task(other.write("a", "s", [Write(key="k", value=2)])))
+        connection.exec_driver_sql("SELECT pg_sleep(0.5)")  # until the set waits for the lock
+        return left
+
+    assert await store.database.write(remove) == [2]
+    assert await waiting[0] == [3]
+    assert [one.version for one in await store.history("a", "s", "k")] == [1, 2, 3]
+    await store.close()
+    await other.close()
 
 
 @pytest.mark.postgresql

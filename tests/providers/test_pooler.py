@@ -50,3 +50,14 @@ async def test_without_it_the_error_says_what_to_write(pooled_url: str) -> None:
     with pytest.raises(ProviderError, match="statement_cache_size=0"):
         await use()
     await store.close()
+
+
+async def test_tls_is_asked_for_where_the_url_says_so(pooled_url: str) -> None:
+    """`sslmode` reaches the driver: a server without TLS is used in the clear or refused."""
+    clear = on_postgresql(f"{pooled_url}?statement_cache_size=0&sslmode=disable")
+    await clear.open()
+    await clear.close()
+    safe = on_postgresql(f"{pooled_url}?statement_cache_size=0&sslmode=require")
+    with pytest.raises(ProviderError, match="cannot be reached"):
+        await safe.open()
+    await safe.close()

@@ -153,5 +153,6 @@ async def test_three_hundred_turns_with_large_tool_results(client: Client, tmp_p
             assert (await ask(session, f"read {number}")).text == f"page {number}"
         _, size = await history(session)
         assert size < 10_000_000
+        assert (await session.describe()).run_id != session.first_execution_run_id
         assert (await session.query("status"))["turns"] == 300
         s.model.assert_strict()

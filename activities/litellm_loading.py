@@ -17,6 +17,8 @@ def load(loading: Future[Any]) -> None:
         # replies whose content is a list.
         for text in (".*the `ReadOnly` qualifier", "Pydantic serializer warnings"):
             warnings.filterwarnings("ignore", text, UserWarning)
+        # Of each streamed reply, whose attributes it lists to find the price.
+        warnings.filterwarnings("ignore", "Accessing the 'model_", DeprecationWarning)
         # Without this the import fetches a list of prices, and waits for the network.
         os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
         litellm: Any = importlib.import_module("litellm")

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import random
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -11,22 +12,20 @@ from typing import Any
 from temporalio import activity
 
 from activities.heartbeat import heartbeating
-from activities.litellm_loading import load, register_offline
+from activities.litellm_loading import load
 from activities.messages import MessageCache
+from activities.sending import prepared, streamed, whole
 from agentmem.contracts import ModelCall, ModelReply
 from agentmem.errors import ModelCallError
 from agentmem.models.failures import model_call_error
-from agentmem.models.plain import plain
 from agentmem.models.rendering import render_request
 from agentmem.models.replies import read_choice, read_reply
-from agentmem.models.structured import in_words
 from agentmem.models.vendors import litellm_name
+from agentmem.models.waits import next_wait
 from agentmem.values import JSONObject
 
 REQUEST_TIMEOUT = timedelta(minutes=9)
 """Below the activity's start-to-close of ten minutes, so that our error comes before Temporal's."""
-
-_FORMAT_BESIDE_TOOLS = ("openai", "azure", "anthropic")
 
 _in_use: "set[Models]" = set()
 """litellm keeps its connections for the process, which may run more than one worker."""
@@ -58,12 +57,16 @@ class Models:
             thread = threading.Thread(target=load, args=(self._loading,), daemon=True)
             thread.start()
 
-    async def complete(self, request: JSONObject) -> JSONObject:
+    async def complete(
+        self, request: JSONObject, *, seconds: float | None = None, stream: bool = False
+    ) -> JSONObject:
         """Ask a model once; nothing is retried here.
 
         Args:
             request: `model` as litellm names it, `messages`, and what else OpenAI's chat
                 completions take; what a vendor does not know is left out, tools excepted.
+            seconds: How long the reply may take, each piece of it with `stream`.
+            stream: Read the reply piece by piece; what comes back is the same.
 
         Returns:
             The reply as plain JSON in OpenAI's form; `usage` has the `cost` in US dollars, where
@@ -75,7 +78,12 @@ class Models:
         model = str(request["model"])
         try:
             litellm = await self._loaded()
-            return await self._send(litellm, _sent(litellm, request))
+            sent = prepared(litellm, request)
+            limit = self._timeout if seconds is None else seconds
+            # The offline model answers at once, and has no pieces.
+            if stream and not str(sent["model"]).startswith("agentmem/"):
+                return await streamed(litellm, sent, limit)
+            return await whole(litellm, sent, limit)
         except ModelCallError:
             raise
         except Exception as error:
@@ -122,15 +130,6 @@ class Models:
                 # litellm would use them again: it does not see that they are closed.
                 litellm.in_memory_llm_clients_cache.flush_cache()
 
-    async def _send(self, litellm: Any, sent: JSONObject) -> JSONObject:
-        try:
-            # Not every transport of litellm's keeps its own timeout.
-            async with asyncio.timeout(self._timeout):
-                reply = await litellm.acompletion(**sent, timeout=self._timeout)
-        except TimeoutError:
-            raise TimeoutError(f"no reply within {self._timeout:g} seconds") from None
-        return _plain_reply(reply)
-
     async def _loaded(self) -> Any:
         self.start_loading()
         assert self._loading is not None
@@ -168,50 +167,19 @@ class ModelActivity:
         async with heartbeating():
             messages = await self._cache.resolve_prompt(call.prompt)
             request = render_request(call, messages, self._schemas(call.tools))
-            reply = await self._models.complete(request)
+            try:
+                reply = await self._models.complete(
+                    request, seconds=call.seconds, stream=call.stream
+                )
+            except ModelCallError as error:
+                raise _spread(error, activity.info().attempt) from None
             made = read_reply(reply, call, attempt=activity.info().attempt)
         self._cache.remember(call.prompt.memory, made.message)
         return made
 
 
-def _sent(litellm: Any, request: JSONObject) -> JSONObject:
-    """Return what litellm is called with: retries are Temporal's, unknown settings are dropped."""
-    model = litellm_name(str(request["model"]))
-    sent: JSONObject = {**request, "model": model, "num_retries": 0, "max_retries": 0}
-    if model.startswith("agentmem/"):
-        register_offline(litellm)
-    elif request.get("tools"):
-        known = litellm.get_supported_openai_params(model=model)
-        if known is not None and "tools" not in known:
-            raise ModelCallError(
-                f"the model {request['model']} takes no tools; choose another one by "
-                "AGENTMEM_MODEL or the agent's `model`, or an agent without tools",
-                non_retryable=True,
-            )
-        if model.startswith("ollama_chat/") and request.get("tool_choice") == "none":
-            # Ollama knows no such choice: a model calls tools as long as it is shown any.
-            del sent["tools"], sent["tool_choice"]
-    if "response_format" in sent and not _enforces(litellm, sent):
-        sent = in_words(sent)
-    return {**sent, "drop_params": True}
-
-
-def _enforces(litellm: Any, sent: JSONObject) -> bool:
-    """Tell whether a provider holds its model to a response format, without harm to the rest."""
-    model = str(sent["model"])
-    if model.startswith("agentmem/"):
-        return False
-    known = litellm.get_supported_openai_params(model=model)
-    if known is None or "response_format" not in known:
-        return False
-    # With a format most providers forbid calls, and a local model's grammar leaves it no way to
-    # make one. These take both.
-    return "tools" not in sent or model.partition("/")[0] in _FORMAT_BESIDE_TOOLS
-
-
-def _plain_reply(reply: Any) -> JSONObject:
-    body: JSONObject = plain(reply.model_dump())
-    cost: Any = getattr(reply, "_hidden_params", {}).get("response_cost")
-    if isinstance(body.get("usage"), dict) and isinstance(cost, int | float):
-        body["usage"]["cost"] = cost
-    return body
+def _spread(error: ModelCallError, attempt: int) -> ModelCallError:
+    if error.non_retryable:
+        return error
+    wait = next_wait(error.next_retry_delay, attempt, random.random)
+    return ModelCallError(error.message, next_retry_delay=wait)

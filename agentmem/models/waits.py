@@ -1,9 +1,12 @@
 """How long a provider asks to wait before the next try."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
+
+GROWN = timedelta(minutes=1)
+"""The longest wait that nobody asked for, before it is spread."""
 
 LONGEST_WAIT = timedelta(minutes=5)
 """A turn has a deadline of minutes: waiting for hours would only hide that it failed."""
@@ -13,6 +16,23 @@ _SAID = re.compile(
     r"(?:re)?try(?:_?delay\W+| again in | in )(?:(\d+)m(?!s))?(?:([\d.]+)\s?(ms|s)\b)?",
     re.IGNORECASE,
 )
+
+
+def next_wait(asked: timedelta | None, attempt: int, random: Callable[[], float]) -> timedelta:
+    """Return how long to wait before the next attempt.
+
+    Many sessions fail at one moment where a provider is overloaded, and must not come back at one
+    moment: growing waits (1, 2, 4, ... 60 s) are spread by half in both directions, and what the
+    provider asked for is never undercut, but exceeded by up to a tenth.
+
+    Args:
+        asked: What the provider asked for, if anything.
+        attempt: The attempt that failed, from 1.
+        random: Gives a number from 0 to 1.
+    """
+    if asked is not None:
+        return asked * (1 + random() / 10)
+    return min(timedelta(seconds=2 ** min(attempt - 1, 10)), GROWN) * (0.5 + random())
 
 
 def asked_wait(headers: Mapping[str, str], text: str, now: datetime) -> timedelta | None:

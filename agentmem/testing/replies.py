@@ -38,6 +38,9 @@ class Reply:
         delay: Seconds between the request and the answer.
         ending: Whether the answer is sent, held back for ever, or replaced by a TCP reset.
         headers_first: With `hang` and `reset`: the headers and half of the body go out before.
+        chunks: Where the client asks for pieces: these, each sent as it is, in place of the
+            pieces of the answer.
+        pause: Where the client asks for pieces: seconds between them.
     """
 
     content: object = None
@@ -51,6 +54,8 @@ class Reply:
     delay: float = 0
     ending: Literal["sent", "hang", "reset"] = "sent"
     headers_first: bool = False
+    chunks: Sequence[object] | None = None
+    pause: float = 0
 
 
 def call(name: str, /, **arguments: object) -> Call:
@@ -71,6 +76,8 @@ def reply(
     raw: object = None,
     headers: Mapping[str, str] | None = None,
     delay: float = 0,
+    chunks: Sequence[object] | None = None,
+    pause: float = 0,
 ) -> Reply:
     """An answer with status 200; the arguments are those of `Reply`."""
     return Reply(
@@ -82,6 +89,8 @@ def reply(
         raw=raw,
         headers=headers or {},
         delay=delay,
+        chunks=chunks,
+        pause=pause,
     )
 
 

@@ -17,6 +17,7 @@ from agentmem.testing.background import BackgroundLoop, run_in
 from agentmem.testing.delivery import deliver, fixed
 from agentmem.testing.replies import Reply, fail
 from agentmem.testing.request import Request
+from agentmem.testing.streaming import deliver_pieces, wants_pieces
 from agentmem.values import JSONObject
 
 # A conversation may be long: aiohttp's own limit of 1 MiB would hide the client's behaviour.
@@ -176,6 +177,9 @@ class ScriptedModel:
         message = wire.given_message(body, request.path)
         if message is not None and reply.status < 400:
             self._given.append(message)
+        in_pieces = wants_pieces(request) and reply.status < 400
+        if in_pieces and (message is not None or reply.chunks is not None):
+            return await deliver_pieces(http, reply, request, body)
         return await deliver(http, reply, data)
 
     async def _reply(self, request: Request) -> Reply:

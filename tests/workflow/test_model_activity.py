@@ -394,11 +394,9 @@ async def test_a_silent_model_is_given_up_in_time(
     """E-06: the attempt ends at the configured timeout, closes its connection, and is retried."""
     scripted.add(reply("warm"), hang(headers_first=headers_first), reply("yes"))
     await models.complete({"model": model, "messages": [{"role": "user", "content": "hi"}]})
-    impatient = Models(timeout=timedelta(seconds=2))
-    async with working(client, task_queue, impatient):
+    async with working(client, task_queue, models):
         handle = await begin(client, task_queue, user(0))
-        [made] = await ask(handle, calling("m0").replace(model=model))
-    await impatient.close()
+        [made] = await ask(handle, calling("m0").replace(model=model, seconds=2.0))
     assert (made.message.text, made.message.attempt) == ("yes", 2)
     _, silent, second = scripted.requests
     assert silent.disconnected

@@ -1,0 +1,119 @@
+"""Pieces of a reply, put together; and waits before the next attempt."""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from agentmem.models.streams import Assembly
+from agentmem.models.waits import next_wait
+from agentmem.values import JSONObject
+
+
+def delta(**fields: Any) -> JSONObject:
+    """A chunk with this delta."""
+    return {"choices": [{"index": 0, "delta": fields, "finish_reason": None}]}
+
+
+def piece(index: int | None, arguments: str, **fields: Any) -> JSONObject:
+    """A piece of a tool call."""
+    function = {"arguments": arguments, **{k: v for k, v in fields.items() if k == "name"}}
+    rest = {k: v for k, v in fields.items() if k != "name"}
+    return {"index": index, "function": function, **rest}
+
+
+def assembled(*chunks: JSONObject) -> JSONObject:
+    """Return the reply of these chunks."""
+    assembly = Assembly()
+    for chunk in chunks:
+        assembly.add(chunk)
+    return assembly.reply()
+
+
+def calls_of(reply: JSONObject) -> list[tuple[str, str, JSONObject]]:
+    """Return ids, names and parsed arguments of a reply's calls."""
+    made = reply["choices"][0]["message"]["tool_calls"]
+    return [(c["id"], c["function"]["name"], json.loads(c["function"]["arguments"])) for c in made]
+
+
+TWO = [("a", "look", {"city": "Oslo"}), ("b", "look", {"city": "Cairo"})]
+
+
+@pytest.mark.parametrize("index", [0, None])
+@pytest.mark.parametrize("together", [True, False])
+def test_two_calls_at_one_place_are_two(index: int | None, together: bool) -> None:
+    """D-12: both with index 0, or with none: another id is another call."""
+    pieces = [piece(index, json.dumps(args), id=i, name=name) for i, name, args in TWO]
+    chunks = [delta(tool_calls=pieces)] if together else [delta(tool_calls=[p]) for p in pieces]
+    assert calls_of(assembled(*chunks)) == TWO
+
+
+def test_interleaved_pieces_go_where_they_belong() -> None:
+    """D-12: the arguments of two calls in twenty pieces, in turns."""
+    texts = [json.dumps(args) for _, _, args in TWO]
+    chunks = [
+        delta(tool_calls=[piece(n, "", id=i, name=name)]) for n, (i, name, _) in enumerate(TWO)
+    ]
+    for at in range(0, max(map(len, texts)), 2):
+        chunks += [delta(tool_calls=[piece(n, text[at : at + 2])]) for n, text in enumerate(texts)]
+    assert len(chunks) >= 20
+    assert calls_of(assembled(*chunks)) == TWO
+
+
+def test_an_id_that_is_repeated_or_missing_begins_no_call_of_its_own() -> None:
+    """D-12: some send the id with each piece, some send none at all."""
+    repeated = [piece(0, text, id="a", name="look") for text in ('{"city": ', '"Oslo"}')]
+    assert calls_of(assembled(*(delta(tool_calls=[p]) for p in repeated))) == TWO[:1]
+    nameless = [
+        piece(0, '{"city": "Oslo"}', name="look"),
+        piece(0, '{"city": "Cairo"}', name="look"),
+    ]
+    made = calls_of(assembled(*(delta(tool_calls=[p]) for p in nameless)))
+    assert [args for _, _, args in made] == [{"city": "Oslo"}, {"city": "Cairo"}]
+
+
+def test_chunks_without_choices_or_delta_add_no_text() -> None:
+    """D-13: usage may stand alone in the last chunk, be missing, or be None; text is joined."""
+    text = [delta(content="Hel"), {"choices": [{"delta": None}]}, delta(content="lo", refusal=None)]
+    usage: JSONObject = {"prompt_tokens": 3, "completion_tokens": None}
+    reply = assembled(*text, {"choices": [], "usage": usage}, {"choices": [], "usage": None})
+    assert reply["choices"][0]["message"] == {"role": "assistant", "content": "Hello"}
+    assert reply["usage"] == usage
+    assert assembled(*text)["usage"] == {}
+    assert assembled({"choices": []})["choices"] == []
+
+
+def test_thinking_and_signatures_come_whole() -> None:
+    """D-06, D-08: a block ends with its signature; what a provider attached is kept."""
+    reply = assembled(
+        delta(reasoning_content="h", thinking_blocks=[{"type": "thinking", "thinking": "h"}]),
+        delta(thinking_blocks=[{"type": "thinking", "thinking": "m", "signature": None}]),
+        delta(thinking_blocks=[{"type": "thinking", "thinking": "", "signature": "s1"}]),
+        delta(thinking_blocks=[{"type": "redacted_thinking", "data": "d"}]),
+        delta(provider_specific_fields={"thought_signatures": ["x"]}),
+        delta(provider_specific_fields={"thought_signatures": ["y"], "other": 1}),
+        delta(tool_calls=[piece(0, "{}", id="a", provider_specific_fields={"sig": "z"})]),
+    )
+    message = reply["choices"][0]["message"]
+    assert message["thinking_blocks"] == [
+        {"type": "thinking", "thinking": "hm", "signature": "s1"},
+        {"type": "redacted_thinking", "data": "d"},
+    ]
+    fields = message["provider_specific_fields"]
+    assert fields == {"thought_signatures": ["x", "y"], "other": 1}
+    assert message["tool_calls"][0]["provider_specific_fields"] == {"sig": "z"}
+
+
+@pytest.mark.parametrize("chance", [0.0, 0.5, 1.0])
+def test_waits_grow_and_are_spread(chance: float) -> None:
+    """E-04: 1, 2, 4, ... 60 seconds, half less to half more, so that many do not come at once."""
+    waits = [next_wait(None, attempt, lambda: chance).total_seconds() for attempt in range(1, 9)]
+    assert waits == [min(2**n, 60) * (0.5 + chance) for n in range(8)]
+
+
+def test_what_a_provider_asks_for_is_never_undercut() -> None:
+    """E-01: seven seconds are seven to seven and a tenth of them more."""
+    asked = timedelta(seconds=7)
+    assert next_wait(asked, 4, lambda: 0.0) == asked
+    assert next_wait(asked, 4, lambda: 1.0) == timedelta(seconds=7.7)

@@ -2,7 +2,7 @@
 
 import typer
 
-from agentmem.cli import memory, rights
+from agentmem.cli import decisions, memory, rights
 
 app = typer.Typer(
     name="agentmem",
@@ -12,6 +12,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,  # its tracebacks may show what variables hold
 )
 app.add_typer(memory.app, name="memory")
+decisions.add_to(memory.app)
 rights.add_to(memory.app)
 
 

@@ -15,8 +15,12 @@ from agentmem.cli.main import app
 from agentmem.facts import Evidence, Read, Step, Write
 from agentmem.memory.providers.protocol import DreamRecord, TransactionalProvider
 from agentmem.memory.providers.registry import Providers
+from agentmem.memory.providers.sql import SqlProvider
+from agentmem.memory.providers.sqlite import SqliteDatabase
+from tests.dreams import STORE, Scene
 from tests.postgres import postgres_server, postgresql_url
 from tests.providers.test_transcripts import START, rows
+from tests.unit.test_dream_decisions import moving, prepared
 
 __all__ = ["postgres_server", "postgresql_url"]
 
@@ -139,6 +143,36 @@ def test_a_scope_is_taken_along_and_erased(url: str, tmp_path: Path) -> None:
     assert again == Path(file).read_text()
     assert run(url, "import", file, at=("--scope", "new")).exit_code == 0
     assert recalled(url, "new") == before
+
+
+def test_what_dreams_hold_back_is_decided(tmp_path: Path) -> None:
+    """The list, one applied and one discarded, what to undo it by; and the gate is opened."""
+    file = tmp_path / "facts.db"
+
+    async def propose() -> str:
+        scene = Scene(SqlProvider(SqliteDatabase(file)))
+        await scene.provider.open()
+        await prepared(scene)
+        report = await scene.dream(moving(), mode="propose")
+        await scene.provider.close()
+        return report.dream
+
+    dream = asyncio.run(propose())
+    url, at = f"sqlite:///{file}", ("-a", STORE.agent, "-s", STORE.scope)
+    lines = run(url, "waiting", at=at).output.splitlines()
+    assert lines[0] == f"{dream} c1 accepted: update city"
+    assert lines[2].startswith(f"{dream} c3 held: remove job (")
+    applied = run(url, "apply", dream, "c1", at=at).output.splitlines()
+    assert applied[0] == "applied: update city"
+    assert run(url, "discard", dream, at=at).output.splitlines() == [
+        "discarded: add pet",
+        "discarded: remove job",
+    ]
+    assert run(url, "waiting", at=at).output == ""
+    undone = run(url, "undo", applied[1].removeprefix("undo by: "), at=at)
+    assert undone.output == "as before: city\n"
+    assert run(url, "open-gate", at=at).output.startswith("the gate is open")
+    assert run(url, "apply", "nowhere", at=at).exit_code == 1
 
 
 @pytest.mark.parametrize("content", ["", "{}\n", "[1]\n", "no JSON\n", '{"agentmem_export": 9}\n'])

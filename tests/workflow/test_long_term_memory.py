@@ -185,6 +185,18 @@ async def test_what_cannot_be_stored_never_travels(client: Client, worker: Worke
     assert scheduled(history) == []
 
 
+async def test_what_is_for_people_is_refused(client: Client, worker: Worker) -> None:
+    """What these return would stay in the history, also after it was erased: nothing is asked."""
+    calls: Calls = [
+        *(("entries", []), ("history", ["city"]), ("undo", ["city@1"]), ("pin", ["city"])),
+        *(("unpin", ["city"]), ("erase", []), ("export", []), ("restore", [[]])),
+    ]
+    results, history = await remember(client, worker, calls)
+    assert [kind for kind, _ in results] == ["ConfigurationError"] * len(calls)
+    assert all("call it in an activity or a script" in message for _, message in results)
+    assert scheduled(history) == []
+
+
 async def test_an_error_of_ours_fails_the_workflow(client: Client, worker: Worker) -> None:
     """A workflow that lets the error pass fails with its type, and does not hang."""
     with pytest.raises(WorkflowFailureError) as failure:

@@ -16,6 +16,7 @@ import statistics
 import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,7 @@ class Row:
     server_ms: float
     bytes: float
     bytes_ratio: float
+    bytes_all: float
     events: float
 
 
@@ -103,16 +105,18 @@ def row(found: dict[str, list[Turn]], kind: str, tools: int, mark: int) -> Row:
         server_ms=1000 * statistics.mean(turn.server for turn in window),
         bytes=_growth([turn.bytes for turn in window]),
         bytes_ratio=_growth([t.bytes for t in window]) / _growth([t.bytes for t in floor]),
+        bytes_all=window[-1].bytes / mark,
         events=_growth([turn.events for turn in window]),
     )
 
 
 def _growth(values: Sequence[int]) -> float:
-    return (values[-1] - values[0]) / (len(values) - 1)
+    """Return what a turn adds; where a session goes on in a new run, `bytes_all` shows it."""
+    return statistics.median(later - before for before, later in pairwise(values))
 
 
 TITLES = ("tools", "turn", "contender", "wall ms", "wall / held", "middle half")
-MORE = ("worker CPU ms", "server CPU ms", "history kB", "kB / held", "events")
+MORE = ("worker CPU ms", "server CPU ms", "history kB", "kB / held", "kB, mean of all", "events")
 
 
 def cells(row: dict[str, Any]) -> list[str]:
@@ -122,7 +126,8 @@ def cells(row: dict[str, Any]) -> list[str]:
         *(str(row["tools"]), str(row["turn"]), row["contender"]),
         *(f"{row['wall_ms']:.0f}", f"{middle:.2f}", f"{low:.2f} to {high:.2f}"),
         *(f"{row['worker_ms']:.0f}", f"{row['server_ms']:.0f}"),
-        *(f"{row['bytes'] / 1000:.2f}", f"{row['bytes_ratio']:.2f}", f"{row['events']:.1f}"),
+        *(f"{row['bytes'] / 1000:.2f}", f"{row['bytes_ratio']:.2f}"),
+        *(f"{row['bytes_all'] / 1000:.2f}", f"{row['events']:.1f}"),
     ]
 
 

@@ -17,6 +17,7 @@ from temporalio.client import Client, WorkflowHandle
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.testing import WorkflowEnvironment
 
+from agentmem.client import ask
 from benchmarks.turn_floors import SAID_BYTES, tools_asked
 from tests.conftest import temporal_binary
 from tests.e2e.worker_process import READY, ROOT, WorkerProcess, worker_process
@@ -120,6 +121,8 @@ class Contender:
         self._queue = f"{kind}-{uuid.uuid4()}"
         self._running: Any = None
         self._process: WorkerProcess | None = None
+        self._run = ""
+        self._before = (0, 0)
         self.session: WorkflowHandle[Any, Any] | None = None
 
     @property
@@ -161,14 +164,26 @@ class Contender:
         """Send a message; returns the seconds until its answer."""
         assert self.session
         began = time.perf_counter()
-        await self.session.execute_update("send", text)
+        if self.kind in FLOORS:
+            await self.session.execute_update("send", text)
+        else:
+            await ask(self.session, text)  # waits where a session is changing to a new run
         return time.perf_counter() - began
 
     async def history(self) -> tuple[int, int]:
-        """Return the session's bytes and events."""
+        """Return the session's bytes and events so far, in all of its runs."""
         assert self.session
-        info = (await self.session.describe()).raw_description.workflow_execution_info
-        return info.history_size_bytes, info.history_length
+        current = (await self.session.describe()).raw_description.workflow_execution_info
+        if current.execution.run_id != self._run and self._run:
+            old = self._stage.client.get_workflow_handle(self.session.id, run_id=self._run)
+            ended = (await old.describe()).raw_description.workflow_execution_info
+            self._before = (
+                self._before[0] + ended.history_size_bytes,
+                self._before[1] + ended.history_length,
+            )
+        self._run = current.execution.run_id
+        size, events = self._before
+        return size + current.history_size_bytes, events + current.history_length
 
     async def _begin(self) -> WorkflowHandle[Any, Any]:
         name, argument = "agent", {"agent": self._agent, "scope": "s", "session": True}

@@ -79,10 +79,10 @@ class MessageLog:
         It may have left this run: transcripts have it still.
         """
         self.forgotten.add(message_id)
-        for group in self._groups:
+        for at, group in enumerate(self._groups):
             if group[0].id == message_id:
                 self.forgotten.update(message.id for message in group)
-                self._groups.remove(group)
+                del self._groups[at]  # by place: comparing messages takes long
                 return
             for message in group[1:]:
                 if message.id == message_id:

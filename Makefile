@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.synced
 
-.PHONY: install demo test test-slow lint format requirements histories clean help
+.PHONY: install demo test test-slow lint format requirements bench histories clean help
 .DEFAULT_GOAL := help
 
 $(STAMP): requirements/uv.txt requirements/dev.txt pyproject.toml
@@ -45,6 +45,9 @@ requirements: $(STAMP) ## Pin the newest allowed versions, with hashes
 	  --no-emit-index-url --custom-compile-command "make requirements" --all-extras --group dev pyproject.toml -c requirements/runtime.txt -o requirements/dev.txt
 	@echo uv | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \
 	  --no-emit-index-url --custom-compile-command "make requirements" - -o requirements/uv.txt
+
+bench: $(STAMP) ## Measure long-term memory against the bare drivers (about two minutes)
+	@$(BIN)/python -m benchmarks.memory
 
 histories: $(STAMP) ## Record the workflow histories that the replay tests run over
 	@$(BIN)/python tests/replay/record.py

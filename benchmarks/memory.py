@@ -1,6 +1,6 @@
 """Measure long-term memory against the bare drivers, and write docs/performance.md.
 
-    python -m benchmarks.memory --only sqlite --only postgresql --write
+    .venv/bin/python -m benchmarks.memory --write
 
 Floor and ours take turns on two databases of the same schema and write the same rows. PostgreSQL
 is the one of the tests: in memory and without the disk's guarantees, so that code is measured and
@@ -10,6 +10,7 @@ not a disk. SQLite's files lie in `--directory`, for the same reason in memory w
 import argparse
 import asyncio
 import json
+import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -31,13 +32,13 @@ async def measure(options: argparse.Namespace) -> dict[str, object]:
     """Run what was asked for, row by row, and return the figures."""
     comparison = Comparison(options.rounds, options.seconds)
     rows: list[Row] = []
-    stalls: dict[str, float] = {}
+    stalls: dict[str, tuple[float, float]] = {}
 
     async def run(bench: Bench) -> None:
         async for row in bench.rows():
             rows.append(row)
             Console().print(*cells(asdict(row)), sep="  ")
-        stalls[bench.name] = round(await bench.stall(), 1)
+        stalls[bench.name] = await bench.stalls()
 
     if "sqlite" in options.only:
         async with on_sqlite(options.directory, comparison) as bench:
@@ -46,6 +47,7 @@ async def measure(options: argparse.Namespace) -> dict[str, object]:
         async with on_postgresql(comparison) as bench:
             await run(bench)
     return {
+        "load": round(os.getloadavg()[0], 1),
         "rounds": options.rounds,
         "seconds": options.seconds,
         "rows": [asdict(row) for row in rows],
@@ -75,10 +77,13 @@ def section(figures: dict[str, Any]) -> str:
     """Return the part of the documentation that the figures make."""
     lines = [" | ".join(TITLES), " | ".join("---" for _ in TITLES)]
     lines += [" | ".join(cells(row)) for row in figures["rows"]]
-    held = ", ".join(f"{name} {ms} ms" for name, ms in figures["loop_held_ms"].items())
+    held = "; ".join(
+        f"{name} {ours} ms, its floor {floor} ms"
+        for name, (floor, ours) in figures["loop_held_ms"].items()
+    )
     how = (
-        f"Measured on 2 shared cores: {figures['rounds']} pairs of rounds of "
-        f"{figures['seconds']} s each, floor and ours in turn; medians."
+        f"Measured on 2 shared cores (load average {figures['load']}): {figures['rounds']} pairs "
+        f"of rounds of {figures['seconds']} s each, floor and ours in turn; medians."
     )
     return "\n".join(
         [
@@ -102,8 +107,8 @@ def write(figures: dict[str, Any]) -> None:
 def main() -> None:
     """Read the command line and run."""
     parser = argparse.ArgumentParser(description="Long-term memory against the bare drivers.")
-    parser.add_argument("--rounds", type=int, default=9, help="pairs of rounds a comparison")
-    parser.add_argument("--seconds", type=float, default=0.4, help="length of a round")
+    parser.add_argument("--rounds", type=int, default=25, help="pairs of rounds a comparison")
+    parser.add_argument("--seconds", type=float, default=0.08, help="length of a round")
     parser.add_argument("--directory", type=Path, default=memory(), help="for SQLite's files")
     parser.add_argument("--only", choices=("sqlite", "postgresql"), action="append")
     parser.add_argument("--write", action="store_true", help="write the figures and the docs")

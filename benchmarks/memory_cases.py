@@ -2,7 +2,7 @@
 
 import asyncio
 import tempfile
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,7 +15,7 @@ from agentmem.memory.providers.sql import SqlProvider
 from agentmem.memory.providers.sqlite import SqliteDatabase
 from agentmem.memory.providers.urls import postgresql_address
 from benchmarks.floors import Floor, PostgresFloor, postgres_floor, sqlite_floor
-from benchmarks.paired import Comparison, Pair, longest_stall
+from benchmarks.paired import Comparison, Operation, Pair, longest_stall
 from tests.postgres import PostgresServer, embedded
 
 VALUE = "x" * 200
@@ -56,24 +56,30 @@ class Bench:
             yield await self._row("memorize, new key", tasks, self._new_floor, self._new)
         yield await self._row("change set of 100", 1, self._set_floor, self._set)
         await self._fill()
-        yield await self._row(f"recall, {LARGE:,} facts", 1, self._recall, self._recall_large)
-        yield await self._row(f"recall, {LARGE:,} facts", 32, self._recall, self._recall_large)
+        yield await self._row(
+            f"recall, {LARGE:,} facts against 100", 1, self._recall, self._recall_large
+        )
+        yield await self._row(
+            f"recall, {LARGE:,} facts against 100", 32, self._recall, self._recall_large
+        )
 
-    async def stall(self) -> float:
-        """Return the longest time that 32 writers held the event loop, in milliseconds."""
+    async def stalls(self) -> tuple[float, float]:
+        """Return the longest times that 32 writers held the event loop, in ms: floor, ours."""
+        return await self._stall(self._memorize_floor), await self._stall(self._memorize)
 
+    async def _stall(self, operation: Operation) -> float:
         async def writer(number: int) -> None:
             for turn in range(30):
-                await self._memorize(number * 30 + turn)
+                await operation(number * 30 + turn)
 
-        return await longest_stall(asyncio.gather(*map(writer, range(32))))
+        return round(await longest_stall(asyncio.gather(*map(writer, range(32)))), 1)
 
     async def _row(
         self,
         operation: str,
         tasks: int,
-        floor: Callable[[int], Awaitable[object]],
-        ours: Callable[[int], Awaitable[object]],
+        floor: Operation,
+        ours: Operation,
     ) -> Row:
         return Row(self.name, operation, tasks, await self._compare(floor, ours, tasks))
 

@@ -17,12 +17,22 @@ from activities.dream import DreamActivities
 from agentmem.contracts import DreamInput, DreamReport, Store
 from agentmem.dev_server import dev_server
 from agentmem.dreaming.hook import dream_id
-from agentmem.dreaming.tools import PHASES
+from agentmem.dreaming.tools import PHASES, PhaseName
 from agentmem.memory.providers.protocol import TransactionalProvider, TranscriptRow
 from agentmem.memory.providers.registry import Providers
 from agentmem.testing import Reply, Request, ScriptedModel
 from agentmem.values import JSONObject
-from tests.dreams import NOON, Answer, Script, changes, findings, orientation, phase_of, served
+from tests.dreams import (
+    NOON,
+    Answer,
+    Script,
+    blocks_of,
+    changes,
+    findings,
+    orientation,
+    phase_of,
+    served,
+)
 from tests.postgres import PostgresServer
 from workflows.dream import AgentDream
 
@@ -90,25 +100,31 @@ async def is_right(provider: TransactionalProvider, scope: str, report: DreamRep
 async def test_a_worker_killed_in_every_phase(
     env: WorkflowEnvironment, client: Client, tmp_path: Path
 ) -> None:
-    """SIGKILL while each phase waits for its model: only that call is asked again, byte for byte.
+    """SIGKILL while four dreams wait for their models, each in another phase.
 
-    What was recorded is never paid twice, nothing is stored before the commit, and it is once.
+    Only the calls in flight are asked again, byte for byte; what was recorded is never paid twice,
+    nothing is stored before the commit, and each commit is one.
     """
-    script = learned()
-    answer = served(script)
-    held: dict[str, asyncio.Event] = {name: asyncio.Event() for name in PHASES}
+    scripts = {name: served(learned()) for name in PHASES}
+    held = {name: asyncio.Event() for name in PHASES}
+    asked: list[tuple[str, PhaseName, bytes]] = []
 
     async def serve(request: Request) -> Reply:
         phase = phase_of(request.body)
-        if not held[phase].is_set():
-            held[phase].set()
+        lines = blocks_of(request.body)["FACTS"]
+        (holds,) = [line["v"] for line in lines if line.get("k") == "held_in"]
+        asked.append((holds, phase, request.raw))
+        if phase == holds and not held[holds].is_set():
+            held[holds].set()
             await asyncio.sleep(3_600)
-        return await answer(request)
+        return await scripts[holds](request)
 
-    scope, queue = f"user-{uuid.uuid4()}", f"queue-{uuid.uuid4()}"
+    queue = f"queue-{uuid.uuid4()}"
+    scopes = {name: f"{name}-{uuid.uuid4()}" for name in PHASES}
     provider = await (stores := Providers(tmp_path)).get("sqlite:memory.db")
-    await prepared(provider, scope)
-    before = await provider.recall("a", scope)
+    for name, scope in scopes.items():
+        await prepared(provider, scope)
+        await provider.memorize("a", scope, "held_in", name)
     async with ScriptedModel(serve) as model:
         address = env.client.service_client.config.target_host
 
@@ -121,21 +137,27 @@ async def test_a_worker_killed_in_every_phase(
 
         process = await worker()
         try:
-            handle = await started(client, queue, scope, "sqlite:memory.db")
-            for name in PHASES:
-                await asyncio.wait_for(held[name].wait(), 60)
-                assert await provider.recall("a", scope) == before
-                process.kill()
-                await process.wait()
-                process = await worker()
-            await is_right(provider, scope, await handle.result())
+            store = "sqlite:memory.db"
+            dreams = [await started(client, queue, scope, store) for scope in scopes.values()]
+            for one in held.values():
+                await asyncio.wait_for(one.wait(), 60)
+            for scope in scopes.values():
+                assert (await provider.recall("a", scope))["home"] == "Lives in Oslo"
+            process.kill()
+            await process.wait()
+            process = await worker()
+            for (name, scope), handle in zip(scopes.items(), dreams, strict=True):
+                report = await handle.result()
+                await provider.forget("a", scope, "held_in")
+                await is_right(provider, scope, report)
+                mine = [(phase, raw) for holds, phase, raw in asked if holds == name]
+                expected = [phase for phase in PHASES for _ in range(1 + (phase == name))]
+                assert [phase for phase, _ in mine] == expected
+                place = PHASES.index(name)
+                assert mine[place][1] == mine[place + 1][1]
         finally:
             process.kill()
             await process.wait()
-        asked = [phase_of(request.body) for request in model.requests]
-        assert asked == [name for name in PHASES for _ in range(2)]
-        for first, second in zip(model.requests[::2], model.requests[1::2], strict=True):
-            assert first.raw == second.raw
     await stores.close()
 
 

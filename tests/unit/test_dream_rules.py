@@ -563,7 +563,7 @@ def test_a_cited_ok_does_not_carry_an_update() -> None:
     """A user's message that says nothing of it lends no trust (M-4)."""
     on = draft([fact("city", "Oslo")], ["ok"])
     done = propose(on, "update", "city", "Lives in Bergen", evidence=["a1"])
-    assert decided(done) == ("held", "unsupported", False)
+    assert decided(done) == ("rejected", "ungrounded", False)
 
 
 def test_the_later_statement_wins_by_the_message_s_time() -> None:

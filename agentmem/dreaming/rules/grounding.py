@@ -34,8 +34,10 @@ def grounded(change: Change, view: View) -> Change:
     words = value | _said(_spaced(change.key))
     if change.op not in _WRITING or not words:
         return change
-    heard = _said(_heard(change, view))
-    share = max(len(some & heard) / len(some) for some in (words, value) if some)
+    heard = _said(_messages(change, view))
+    old = _said("\n".join(text_of(fact.value) for fact in replaced(change, view.facts)))
+    pairs = ((words, heard), (value, heard), (value, old))
+    share = max(len(some & others) / len(some) for some, others in pairs if some)
     if not share:
         return reject(change, "ungrounded", "the cited messages speak of something else")
     if share < view.limits.grounded_share:
@@ -88,10 +90,12 @@ def kinds(change: Change, view: View) -> Change:
 
 def _heard(change: Change, view: View) -> str:
     """Return what the evidence says: cited messages, those beside them, and what is replaced."""
+    return "\n".join([_messages(change, view), *map(told, replaced(change, view.facts))])
+
+
+def _messages(change: Change, view: View) -> str:
     rows = {id(row): row for alias in change.evidence for row in _around(alias, view)}
-    return "\n".join(
-        [*(row.text for row in rows.values()), *map(told, replaced(change, view.facts))]
-    )
+    return "\n".join(row.text for row in rows.values())
 
 
 def _around(alias: str, view: View) -> Iterator[TranscriptRow]:

@@ -267,7 +267,7 @@ async def test_500_turns_of_20_kilobytes_unbounded(client: Client, tmp_path: Pat
         made = "".join(words.choices("abcdefghijklmnopqrstuvwxyz      ", k=20_000))
         return f"{number} {made}"
 
-    async with stack(client, tmp_path, script, agents="[agents.plain]\n" + UNBOUNDED) as s:
+    async with stack(client, tmp_path, forgetful_echo, agents="[agents.plain]\n" + UNBOUNDED) as s:
         session = await s.start(agent="plain", session=True)
         said = [message(number) for number in range(500)]
         for text in said:

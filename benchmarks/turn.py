@@ -154,7 +154,8 @@ def show(figures: dict[str, Any]) -> None:
     table = Table(*TITLES, *MORE, title="A turn, against bare Temporal")
     for made in figures["rows"]:
         table.add_row(*cells(made))
-    Console(width=150).print(table)
+    if figures["rows"]:
+        Console(width=150).print(table)
     recovered = Table("what", "contender", "seconds: median", "all", title="Recovery")
     for what, contenders in figures["recovery"].items():
         for kind, seconds in contenders.items():

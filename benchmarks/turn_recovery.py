@@ -27,8 +27,9 @@ async def recovery(
         f"next answer, new worker, {long} turns": {},
         f"next answer after SIGKILL, {short} turns": {},
         "answer after SIGKILL in a model call, from the kill": {},
+        "new worker ready after that kill": {},
     }
-    stopped, killed, in_call = found.values()
+    stopped, killed, in_call, ready = found.values()
     contenders = [stage.contender(kind) for kind in KINDS]
     try:
         for contender in contenders:
@@ -47,7 +48,8 @@ async def recovery(
                     await _replaced(contender, signal.SIGTERM)
                 )
         ours = contenders[-1]
-        in_call[ours.kind] = [await _killed_in_call(stage, ours) for _ in range(rounds)]
+        pairs = [await _killed_in_call(stage, ours) for _ in range(rounds)]
+        in_call[ours.kind], ready[ours.kind] = map(list, zip(*pairs, strict=True))
     finally:
         for contender in contenders:
             await contender.end_worker(signal.SIGTERM)
@@ -66,14 +68,19 @@ async def _replaced(contender: Contender, number: signal.Signals) -> float:
     return await contender.say(question(0, 0))
 
 
-async def _killed_in_call(stage: Stage, contender: Contender) -> float:
+async def _killed_in_call(stage: Stage, contender: Contender) -> tuple[float, float]:
+    """Return when the answer came and when the new worker was ready, in seconds from the kill."""
     stage.model.held.clear()
     stage.model.holding = True
+    answered: list[float] = []
     answer = asyncio.create_task(contender.say(question(0, 0)))
+    answer.add_done_callback(lambda _: answered.append(time.perf_counter()))
     await stage.model.held.wait()
     stage.model.holding = False
     began = time.perf_counter()
     await contender.end_worker(signal.SIGKILL)
     await contender.start_worker()
+    ready = time.perf_counter() - began
     await answer
-    return time.perf_counter() - began
+    await asyncio.sleep(0)  # for the callback
+    return answered[0] - began, ready

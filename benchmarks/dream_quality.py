@@ -1,7 +1,7 @@
 """How good dreams are: planted facts, harm, cost; no judge, only what can be counted.
 
-    python benchmarks/dream_quality.py gold bad rules
-    python benchmarks/dream_quality.py openai/gpt-4o-mini --runs 3
+    python -m benchmarks.dream_quality gold bad rules
+    python -m benchmarks.dream_quality openai/gpt-4o-mini --runs 3
 
 `gold` hands in what a good model would: what the rules block of it, they block wrongly. `bad`
 proposes every harm that people complain of: what comes through is harm. `rules` is the offline

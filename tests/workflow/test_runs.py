@@ -274,6 +274,7 @@ async def test_500_turns_of_20_kilobytes_unbounded(client: Client, tmp_path: Pat
             assert (await ask(session, text)).text == f"re: {text}"
         s.model.assert_strict()
         await session.execute_update("end")
+        await session.result()
         rows = await transcript(s.configuration.providers, "plain")
         found = await histories(client, session)
     assert [text for role, text in rows if role == "user"] == said

@@ -240,7 +240,8 @@ async def test_a_workflow_of_ones_own_goes_on_in_new_runs(client: Client, tmp_pa
 async def test_a_session_of_2500_turns(client: Client, tmp_path: Path) -> None:
     """F-03: the default limits; every answer is right, the transcript is what was said."""
     turns = 2_500
-    async with stack(client, tmp_path, forgetful_echo) as s:
+    agents = '[agents.plain]\nsystem_prompt = "Be brief."\nworking_memory.max_tokens = 2000\n'
+    async with stack(client, tmp_path, forgetful_echo, agents=agents) as s:
         session = await s.start(agent="plain", session=True)
         said = [f"turn {number}: {'lorem ipsum ' * 5}" for number in range(turns)]
         for text in said:

@@ -157,3 +157,16 @@ async def test_a_dream_that_failed_has_nothing_to_apply(scene: Scene) -> None:
     with pytest.raises(Exception, match="handed in nothing"):
         await scene.dream(Script(gather_signal=[says("hm"), says("hm")]), DreamLimits())
     assert await undecided(scene.provider, AGENT, SCOPE) == []
+
+
+async def test_a_decision_is_undone_like_a_dream(scene: Scene) -> None:
+    """Its id takes it back whole: the scope is as it was, and what was added stays away."""
+    before = await prepared(scene)
+    dream = (await scene.dream(moving(), mode="propose")).dream
+    done = await apply(scene.provider, AGENT, SCOPE, dream, ["c1", "c2", "c3"], now=LATER)
+    assert set(await scene.facts()) == {"city", "pet"}
+    undone = await scene.provider.undo(AGENT, SCOPE, done.id)
+    assert (undone.keys, undone.conflicts) == (["city", "job", "pet"], [])
+    assert await scene.facts() == before
+    stones = await scene.provider.tombstones(AGENT, SCOPE)
+    assert "pet" in {stone.key for stone in stones}

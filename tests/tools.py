@@ -1,5 +1,8 @@
 """Tools for tests, in a module of their own: the sandbox may import it."""
 
+import asyncio
+from datetime import timedelta
+
 from agentmem import tool
 
 runs: list[str] = []
@@ -24,3 +27,10 @@ def delete_file(path: str) -> str:
     """Delete a file."""
     runs.append(f"delete {path}")
     return f"deleted {path}"
+
+
+@tool(timeout=timedelta(seconds=1))
+async def dawdle() -> str:
+    """Take longer than it may."""
+    await asyncio.sleep(30)
+    return "done"

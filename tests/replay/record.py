@@ -11,17 +11,17 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from temporalio.client import WorkflowHandle
+from temporalio.client import WorkflowHandle, WorkflowUpdateStage
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.testing import WorkflowEnvironment
 
 from agentmem.client import ask
 from agentmem.contracts import SEARCH_ATTRIBUTES, Store
 from agentmem.dreaming.hook import dream_id
-from agentmem.testing import Call, call, reply
+from agentmem.testing import Call, call, fail, hang, reply
 from tests.conftest import temporal_binary
 from tests.stack import Stack, stack, status_where
-from tests.tools import delete_file, ping
+from tests.tools import dawdle, delete_file, ping
 
 HISTORIES = Path(__file__).with_name("histories")
 OFFLINE = "agentmem/offline"
@@ -32,6 +32,16 @@ tools = ["ping", "delete_file"]
 [agents.short]
 system_prompt = "Be brief."
 run_limits.events = 30
+[agents.city]
+response_format = { type = "object", required = ["name"] }
+[agents.curious]
+tools = ["ask_user", "ping"]
+approve = ["ping"]
+approval_minutes = 0.05
+[agents.summed]
+working_memory = { max_tokens = 300, compact_model = "openai/test-model" }
+[agents.slow]
+tools = ["dawdle"]
 [agents.friend]
 system_prompt = "You are a friend with a memory."
 long_term_memory.provider = "sqlite:facts.db"
@@ -109,6 +119,57 @@ async def run_that_was_handed_on(s: Stack) -> Handle:
     return s.client.get_workflow_handle((await _short_session(s)).id)
 
 
+async def structured_output(s: Stack) -> Handle:
+    """An answer in a form, after one repair."""
+    handle = await s.start(agent="city", message="which?")
+    await handle.result()
+    return handle
+
+
+async def cancelled_turn(s: Stack) -> Handle:
+    """A turn cancelled in its second model call, and one after it."""
+    handle = await s.start(agent="plain", session=True)
+    turn = await handle.start_update("send", "go", wait_for_stage=WorkflowUpdateStage.ACCEPTED)
+    await s.model.received(2)
+    await handle.execute_update("cancel_turn")
+    await asyncio.gather(turn.result(), return_exceptions=True)
+    await handle.execute_update("send", "go on")
+    await handle.execute_update("end")
+    await handle.result()
+    return handle
+
+
+async def people(s: Stack) -> Handle:
+    """Two calls that wait for people at once, a question among them; one times out."""
+    handle = await s.start(agent="curious", session=True, message="go")
+    await status_where(handle, lambda status: len(status["approvals"]) == 2)
+    await handle.signal("approve", {"call": "t1.s1.c0", "ok": True, "answer": "Oslo"})
+    await status_where(handle, lambda status: status["turns"] == 1 and not status["open"])
+    await handle.execute_update("end")
+    await handle.result()
+    return handle
+
+
+async def compaction(s: Stack) -> Handle:
+    """A session whose first messages a summary replaces."""
+    handle = await s.start(agent="summed", session=True)
+    for number in range(4):
+        await handle.execute_update("send", f"message {number}: " + "words " * 40)
+    await handle.execute_update("end")
+    await handle.result()
+    return handle
+
+
+async def interrupted_tool(s: Stack) -> Handle:
+    """A tool that takes longer than it may, and a failed model call after it."""
+    handle = await s.start(agent="slow", session=True, message="go")
+    await status_where(handle, lambda status: status["turns"] == 1 and not status["open"])
+    await handle.execute_update("send", "again")
+    await handle.execute_update("end")
+    await handle.result()
+    return handle
+
+
 TOOL_TURN = [
     reply(calls=[call("ping"), call("no_such_tool"), Call("ping", "{", "x")]),
     reply("done"),
@@ -118,6 +179,11 @@ APPROVAL = [reply(calls=[call("ping"), call("delete_file", path="a.txt")]), repl
 
 SHORT = [reply(text) for text in ("1", "2", "3", "4")]
 
+MODEL = "openai/test-model"
+CANCELLED = [reply(calls=[call("ping")]), hang(), reply("fine")]
+PEOPLE = [reply(calls=[call("ask_user", question="Where?"), call("ping")]), reply("done")]
+TOO_SLOW = reply(calls=[call("dawdle")])
+
 Record = Callable[[Stack], Awaitable[Handle]]
 RECORDS: dict[str, tuple[Record, str, list[Any]]] = {
     "plain_turn": (plain_turn, "openai/test-model", [reply("Hello!")]),
@@ -125,6 +191,11 @@ RECORDS: dict[str, tuple[Record, str, list[Any]]] = {
     "approval": (approval, "openai/test-model", APPROVAL),
     "session_with_dream": (session_with_dream, OFFLINE, []),
     "dream": (dream, OFFLINE, []),
+    "structured_output": (structured_output, MODEL, [reply("Oslo"), reply('{"name": "Oslo"}')]),
+    "cancelled_turn": (cancelled_turn, MODEL, CANCELLED),
+    "people": (people, MODEL, PEOPLE),
+    "compaction": (compaction, MODEL, [reply("answer " * 30)] * 9),
+    "interrupted_tool": (interrupted_tool, MODEL, [TOO_SLOW, fail(400), reply("done")]),
     "run_that_goes_on": (run_that_goes_on, "openai/test-model", SHORT),
     "run_that_was_handed_on": (run_that_was_handed_on, "openai/test-model", SHORT),
 }
@@ -147,7 +218,7 @@ async def main() -> None:
                     Path(data),
                     script,
                     agents=AGENTS,
-                    extra=[ping, delete_file],
+                    extra=[ping, delete_file, dawdle],
                     model_name=model,
                 ) as s:
                     handle = await record(s)

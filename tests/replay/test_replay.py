@@ -42,7 +42,7 @@ async def test_recorded_histories_replay(path: Path) -> None:
 
 
 def test_there_are_histories_of_each_kind() -> None:
-    """Plain turn, tool turn, approval, a session with dreams, a dream, runs of a long session."""
+    """Turns that went well and that did not, people, compaction, dreams, runs of a long session."""
     assert {path.stem for path in HISTORIES} >= {
         "plain_turn",
         "tool_turn",
@@ -51,6 +51,11 @@ def test_there_are_histories_of_each_kind() -> None:
         "dream",
         "run_that_goes_on",
         "run_that_was_handed_on",
+        "structured_output",
+        "cancelled_turn",
+        "people",
+        "compaction",
+        "interrupted_tool",
     }
 
 

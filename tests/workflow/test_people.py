@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from temporalio.api.sdk.v1 import WorkflowMetadata
 from temporalio.client import Client, WorkflowUpdateFailedError
 
 from agentmem.testing import Request, call, reply
@@ -91,6 +92,10 @@ async def test_a_question_to_the_user_is_answered_and_the_turn_goes_on(
             "arguments": {"question": "Which city?"},
         }
         too_long = {"call": "t1.s1.c0", "ok": True, "answer": "x" * 70_000}
+        shown = await handle.query("__temporal_workflow_metadata", result_type=WorkflowMetadata)
+        assert 'Waits for a person: `t1.s1.c0` ask_user {"question":"Which city?"}' in str(
+            shown.current_details
+        )
         with pytest.raises(WorkflowUpdateFailedError) as caught:
             await handle.execute_update("approve", too_long)
         assert "'answer' takes 70000 bytes" in str(caught.value.cause)

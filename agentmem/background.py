@@ -126,7 +126,9 @@ class Background:
             return
         try:
             await workflow.wait_condition(
-                lambda: not self._queue and not self._busy, timeout=FINISH
+                lambda: not self._queue and not self._busy,
+                timeout=FINISH,
+                timeout_summary="hooks may take so long",
             )
         except TimeoutError:
             workflow.logger.warning("%d hooks of the session are not done", len(self._queue) + 1)

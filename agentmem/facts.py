@@ -1,6 +1,7 @@
 """Facts of long-term memory: what they are, what may be stored, and how they change."""
 
 import unicodedata
+from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal
@@ -12,6 +13,8 @@ KEY_BYTES = 512
 """The longest key, agent or scope, in bytes of UTF-8."""
 VALUE_BYTES = 64 * 1024
 """The largest value, in bytes of its JSON."""
+LEVELS = 100
+"""The most lists and objects within each other in a value: a fact can travel, whatever reads it."""
 
 
 class Trust(StrEnum):
@@ -178,7 +181,7 @@ def checked_value(value: Any, key: str) -> str:
 
     Raises:
         InvalidFact: The value is not JSON (NaN and infinities are not), holds a NUL or a lone
-            surrogate, or its JSON takes over 64 KiB.
+            surrogate, its JSON takes over 64 KiB, or it is nested over 100 levels deep.
     """
     try:
         text = dump_json(value)
@@ -191,7 +194,24 @@ def checked_value(value: Any, key: str) -> str:
             f"the value of {key!r} takes {size} bytes as JSON, the limit is {VALUE_BYTES}; "
             "split it over several keys"
         )
+    # Brackets in texts count here too: only what may be too deep is walked through.
+    if text.count("[") + text.count("{") > LEVELS and _levels(value) > LEVELS:
+        raise InvalidFact(
+            f"the value of {key!r} is nested over {LEVELS} levels deep; make it flatter"
+        )
     return text
+
+
+def _levels(value: Any) -> int:
+    found, level = 0, [value]
+    while level := [item for item in level if isinstance(item, dict | list | tuple)]:
+        found += 1
+        level = [inside for item in level for inside in _inside(item)]
+    return found
+
+
+def _inside(item: Any) -> Iterable[Any]:
+    return item.values() if isinstance(item, dict) else item
 
 
 def _refuse_unstorable(text: str, what: str) -> None:

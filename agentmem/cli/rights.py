@@ -72,7 +72,7 @@ def export(
 ) -> None:
     """Write everything of a scope as lines of JSON."""
     rows = on_store(database, store, lambda provider, _: provider.export(agent, scope))
-    head: JSONObject = {_HEAD: FORMAT, "agent": agent, "scope": scope}
+    head: JSONObject = {_HEAD: FORMAT, "agent": agent, "scope": scope, "rows": len(rows)}
     text = "".join(f"{as_line(row)}\n" for row in [head, *rows])
     if file is None:
         sys.stdout.write(text)
@@ -92,6 +92,10 @@ def import_(
 
     async def put(provider: TransactionalProvider, _: str) -> str:
         head, *rows = _read(file)
+        if head.get("rows", len(rows)) != len(rows):  # older exports do not say
+            raise ConfigurationError(
+                f"{file} holds {len(rows)} rows of {head['rows']}: it is not whole"
+            )
         to = (agent or str(head["agent"]), scope or str(head["scope"]))
         return f"{await provider.restore(*to, rows)} rows put into {to[0]}, {to[1]}"
 

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from agentmem.errors import InvalidFact
-from agentmem.facts import KEY_BYTES, VALUE_BYTES, Write
+from agentmem.contracts import Fetch, Store
+from agentmem.errors import ConfigurationError, InvalidFact
+from agentmem.facts import KEY_BYTES, LEVELS, VALUE_BYTES, Write
+from agentmem.memory.providers.records import MessageId, Range
 from agentmem.memory.providers.sql import SqlProvider
 
 NOT_JSON: list[Any] = [
@@ -72,6 +74,39 @@ async def test_composed_and_decomposed_names_are_one(store: SqlProvider) -> None
     await store.memorize("a", "s", "e\u0301", 1)
     await store.memorize("a", "s", "\u00e9", 2)
     assert await store.recall("a", "s") == {"\u00e9": 2}
+
+
+@pytest.mark.parametrize("kind", ["lists", "objects"])
+async def test_how_deep_a_value_may_be(store: SqlProvider, kind: str) -> None:
+    """M-40, M-44: what is nested deeper than every reader can follow is refused, not stored."""
+
+    def nested(levels: int) -> Any:
+        value: Any = "[{" * LEVELS
+        for _ in range(levels):
+            value = [value] if kind == "lists" else {"a": value}
+        return value
+
+    await store.memorize("a", "s", "deep", nested(LEVELS))
+    for levels in (LEVELS + 1, 300, 30_000):
+        with pytest.raises(InvalidFact):
+            await store.memorize("a", "s", "deeper", nested(levels))
+    (fact,) = await store.entries("a", "s")
+    assert fact.value == await store.recall("a", "s", "deep") == nested(LEVELS)
+    request = Fetch(store=Store(provider="x", agent="a", scope="s"), key="k", value=fact.value)
+    assert Fetch.model_validate_json(request.model_dump_json()).value == fact.value
+
+
+@pytest.mark.parametrize("odd", ["x\x00", "\ud800", "k\udcff"], ids=ascii)
+async def test_no_store_trips_over_a_name_that_none_holds(store: SqlProvider, odd: str) -> None:
+    """M-38: asked for by a name that no database can hold, every store knows nothing of it."""
+    for change in (odd, f"{odd}@1", f"x/{odd}"):
+        with pytest.raises(ConfigurationError, match="no change"):
+            await store.undo("a", "s", change)
+    for message in (MessageId(session=odd, message="m1"), MessageId(session="r", message=odd)):
+        assert await store.forget_message("a", "s", message) == 0
+    assert await store.dream("a", "s", odd) is None
+    assert await store.replies("a", "s", odd) == []
+    assert await store.transcript("a", "s", [Range(session=odd, memory=odd, first=1, last=2)]) == []
 
 
 async def test_what_is_not_json_is_refused_and_nothing_is_stored(store: SqlProvider) -> None:

@@ -11,8 +11,8 @@ from agentmem.errors import ConfigurationError, InvalidFact
 from agentmem.facts import Evidence, Step, Write
 from agentmem.memory.providers.protocol import DreamRecord, Range, ReplyRecord
 from agentmem.memory.providers.records import MessageId
+from agentmem.memory.providers.schema import TABLES
 from agentmem.memory.providers.sql import SqlProvider
-from agentmem.memory.providers.sql_rights import TABLES
 from agentmem.values import JSONObject, as_line
 
 from .test_transcripts import START, rows
@@ -121,6 +121,49 @@ async def test_a_row_that_is_none_is_refused(
     good, bad = await store.export("a", "s")
     with pytest.raises((ConfigurationError, InvalidFact), match=error):
         await store.restore("a", "new", [bad, good | change])
+    assert await store.export("a", "new") == []
+
+
+DAMAGE: list[tuple[str, JSONObject]] = [
+    *(("facts", {"version": bad}) for bad in (2**70, -1, True, 9)),
+    *(
+        ("facts", {"trust": "king"}),
+        ("facts", {"writer": "king"}),
+        ("facts", {"importance": 2**40}),
+    ),
+    *(("fact_versions", {"op": "king"}), ("fact_versions", {"trust": "king"})),
+    *(("fact_confirmations", {"places": bad}) for bad in (None, "0", ["x"])),
+    *(("fact_confirmations", {"trust": "king"}), ("calls", {"versions": {}})),
+    *(("transcript", {"at_offset": 2**30}), ("transcript", {"seq": -1})),
+    *(("dreams", {name: None}) for name in ("ranges", "snapshot", "data", "applied")),
+    *(("dream_steps", {"reply": None}), ("scope_state", {"failures": 2**70})),
+]
+
+
+async def test_an_import_never_makes_a_scope_unreadable(store: SqlProvider) -> None:
+    """What no later read could make sense of is refused before anything is stored."""
+    await lived_in(store)
+    taken = await store.export("a", "s")
+    for table, change in DAMAGE:
+        place = next(number for number, row in enumerate(taken) if row["table"] == table)
+        damaged = [*taken[:place], taken[place] | change, *taken[place + 1 :]]
+        with pytest.raises(ConfigurationError):
+            await store.restore("a", "new", damaged)
+        assert await store.export("a", "new") == [], (table, change)
+
+
+async def test_half_an_export_is_refused(store: SqlProvider) -> None:
+    """A file that lost lines, or has some twice, is refused: versions would begin again."""
+    await lived_in(store)
+    taken = await store.export("a", "s")
+    halves = [
+        [row for row in taken if row["table"] != "fact_versions"],
+        [row for row in taken if row["table"] != "facts"],
+        [*taken, taken[0]],
+    ]
+    for half in halves:
+        with pytest.raises(ConfigurationError, match=r"not whole|there twice"):
+            await store.restore("a", "new", half)
     assert await store.export("a", "new") == []
 
 

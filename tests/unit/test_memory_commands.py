@@ -185,6 +185,18 @@ def test_what_is_no_export_is_refused(content: str, tmp_path: Path) -> None:
     assert str(file) in refused.stderr
 
 
+def test_an_export_that_was_cut_off_is_refused(url: str, tmp_path: Path) -> None:
+    """A file without its last lines is refused, whatever they were: nothing of it is stored."""
+    file = tmp_path / "ada.jsonl"
+    assert run(url, "export", str(file)).exit_code == 0
+    lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
+    for cut in range(1, len(lines)):
+        file.write_text("".join(lines[:cut]), encoding="utf-8")
+        refused = run(url, "import", str(file), at=("--scope", "new"))
+        assert (refused.exit_code, "not whole" in refused.output) == (1, True), refused.output
+    assert recalled(url, "new") == {}
+
+
 def test_the_command_needs_a_url_and_no_project(url: str, tmp_path: Path) -> None:
     """M-53: the installed command, in an empty directory, with the URL in its environment."""
     command = Path(sys.executable).with_name("agentmem")

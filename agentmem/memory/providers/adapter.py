@@ -145,11 +145,14 @@ class PlainProvider(OwnRecords):
         """Store the facts' values and put the rest into the own store; their history is lost."""
         if await self.keys(agent, scope):
             raise self._cannot(f"holds facts of {agent!r}, {scope!r}: erase them first")
+        facts = [row for row in rows if row.get("table") == "facts"]
+        writes = [
+            Write.model_construct(key=row.get("key"), value=row.get("value")) for row in facts
+        ]
+        checked = [checked_write(write).write for write in writes]  # before anything is stored
         rest = [row for row in rows if not str(row.get("table")).startswith(("fact", "calls"))]
         done = await self._own.restore(self.own_agent(agent), scope, rest)
-        values = {str(row["key"]): row.get("value") for row in rows if row.get("table") == "facts"}
-        writes = [Write.model_construct(key=key, value=value) for key, value in values.items()]
-        return done + len(await self.write(agent, scope, writes))
+        return done + len(await self.write(agent, scope, checked))
 
     def _cannot(self, what: str) -> ConfigurationError:
         return ConfigurationError(

@@ -4,10 +4,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from agentmem.errors import ConfigurationError, InvalidFact
 from agentmem.facts import Evidence, Read, Step, Write, checked_name, checked_value
-from agentmem.memory.providers.protocol import DreamRecord, TranscriptRow
+from agentmem.memory.providers.protocol import DreamRecord, Range, ReplyRecord, TranscriptRow
+from agentmem.memory.providers.records import MessageId
 from agentmem.memory.providers.rows import Place
 
 RESERVED = "agentmem/"
@@ -109,8 +111,9 @@ def checked_step(dream: str, step: Step) -> CheckedStep:
         InvalidFact: A key or value cannot be stored, or a time has no zone.
     """
     reads = [read.replace(key=checked_name(read.key, "key")) for read in step.reads]
-    writes = [checked_write(write, dream=dream, change=step.id) for write in step.writes]
-    return CheckedStep(step.id, reads, writes)
+    change = storable(step.id)
+    writes = [checked_write(write, dream=dream, change=change) for write in step.writes]
+    return CheckedStep(change, reads, writes)
 
 
 def checked_dream(record: DreamRecord) -> DreamRecord:
@@ -120,7 +123,17 @@ def checked_dream(record: DreamRecord) -> DreamRecord:
         InvalidFact: Its id cannot be stored, or its time has no zone.
     """
     opened_at = aware(record.opened_at, f"opened_at of dream {record.id!r}")
-    return record.replace(id=checked_name(record.id, "dream"), opened_at=opened_at)
+    return record.replace(
+        id=checked_name(record.id, "dream"),
+        status=storable(record.status),
+        opened_at=opened_at,
+        ranges=checked_ranges(record.ranges),
+    )
+
+
+def checked_reply(reply: ReplyRecord) -> ReplyRecord:
+    """Return a model's reply as every store takes it."""
+    return reply.replace(phase=storable(reply.phase), digest=storable(reply.digest))
 
 
 def checked_rows(rows: Sequence[TranscriptRow]) -> list[TranscriptRow]:
@@ -143,6 +156,33 @@ def checked_rows(rows: Sequence[TranscriptRow]) -> list[TranscriptRow]:
             at=aware(row.at, f"the time of message {row.message!r}"),
         )
         for row in sorted(rows, key=lambda row: row.seq)
+    ]
+
+
+def checked_text(value: Any, what: str) -> str:
+    """Return what somebody asks for, so that every database looks for the same.
+
+    Raises:
+        InvalidFact: It is not text.
+    """
+    if not isinstance(value, str):
+        raise InvalidFact(f"{what} must be text, got {type(value).__name__}")
+    return storable(value)
+
+
+def checked_message(message: MessageId) -> MessageId:
+    """Return which message is meant, as every store takes it."""
+    return message.replace(
+        session=storable(message.session),
+        memory=storable(message.memory),
+        message=storable(message.message),
+    )
+
+
+def checked_ranges(ranges: Sequence[Range]) -> list[Range]:
+    """Return ranges of rows as every store takes them."""
+    return [
+        one.replace(session=storable(one.session), memory=storable(one.memory)) for one in ranges
     ]
 
 

@@ -203,3 +203,11 @@ scope_state = Table(
     _time("last_attempt", nullable=True),
 )
 """What the failure gate counts."""
+
+_PREFIX = "agentmem_"
+_ORDER = (
+    *("facts", "fact_versions", "fact_evidence", "fact_confirmations", "fact_usage", "calls"),
+    *("transcript", "cursors", "dreams", "dream_steps", "scope_state"),
+)
+TABLES: dict[str, Table] = {name: metadata.tables[_PREFIX + name] for name in _ORDER}
+"""Every table that holds something of a scope, by the name that rows give it."""

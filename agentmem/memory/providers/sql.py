@@ -7,8 +7,11 @@ from agentmem.facts import Fact, Step, Tombstone, Write, checked_name
 from agentmem.memory.providers import sql_dreams, sql_facts, sql_set, sql_transcript, sql_writes
 from agentmem.memory.providers.checks import (
     checked_dream,
+    checked_ranges,
+    checked_reply,
     checked_rows,
     checked_step,
+    checked_text,
     checked_write,
     fact_place,
     session_place,
@@ -112,7 +115,9 @@ class SqlProvider(SqlAccountable):
         self, agent: str, scope: str, ranges: Sequence[Range]
     ) -> list[TranscriptRow]:
         """Return the rows of these ranges, in the ranges' order."""
-        return await self._read(sql_transcript.read, session_place(agent, scope), ranges)
+        return await self._read(
+            sql_transcript.read, session_place(agent, scope), checked_ranges(ranges)
+        )
 
     async def scope_state(self, agent: str, scope: str) -> ScopeState:
         """Return what the failure gate knows of the scope."""
@@ -125,7 +130,8 @@ class SqlProvider(SqlAccountable):
 
     async def dream(self, agent: str, scope: str, dream_id: str) -> DreamRecord | None:
         """Return a dream's record, None if there is none."""
-        return await self._read(sql_dreams.dream, session_place(agent, scope), dream_id)
+        place = session_place(agent, scope)
+        return await self._read(sql_dreams.dream, place, checked_text(dream_id, "dream"))
 
     async def dreams(self, agent: str, scope: str, most: int = 50) -> list[DreamRecord]:
         """Return the scope's dreams, the newest first, at most so many."""
@@ -140,17 +146,19 @@ class SqlProvider(SqlAccountable):
         self, agent: str, scope: str, dream_id: str, status: str, failures: Literal["zero", "undo"]
     ) -> None:
         """End a dream that commits nothing, once; the same status again changes nothing."""
-        place = session_place(agent, scope)
-        await self._write(sql_dreams.end_dream, place, dream_id, status, failures)
+        place, name = session_place(agent, scope), checked_text(dream_id, "dream")
+        ended = checked_text(status, "status")
+        await self._write(sql_dreams.end_dream, place, name, ended, failures)
 
     async def replies(self, agent: str, scope: str, dream_id: str) -> list[ReplyRecord]:
         """Return the dream's paid model replies, in order of phase and step."""
-        return await self._read(sql_dreams.replies, session_place(agent, scope), dream_id)
+        place = session_place(agent, scope)
+        return await self._read(sql_dreams.replies, place, checked_text(dream_id, "dream"))
 
     async def save_reply(self, agent: str, scope: str, dream_id: str, reply: ReplyRecord) -> None:
         """Keep a model reply before it is used, in place of one of the same phase and step."""
-        place = session_place(agent, scope)
-        await self._write(sql_dreams.save_reply, place, dream_id, reply)
+        place, name = session_place(agent, scope), checked_text(dream_id, "dream")
+        await self._write(sql_dreams.save_reply, place, name, checked_reply(reply))
 
     async def commit(
         self, agent: str, scope: str, record: DreamRecord, steps: Sequence[Step]

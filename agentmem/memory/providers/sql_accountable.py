@@ -6,7 +6,13 @@ from datetime import date, datetime
 from agentmem.facts import checked_name
 from agentmem.journal import FactVersion, Undone
 from agentmem.memory.providers import sql_retention, sql_rights, sql_usage
-from agentmem.memory.providers.checks import aware, fact_place, session_place
+from agentmem.memory.providers.checks import (
+    aware,
+    checked_message,
+    checked_text,
+    fact_place,
+    session_place,
+)
 from agentmem.memory.providers.records import MessageId
 from agentmem.memory.providers.sql_base import SqlBase
 from agentmem.memory.providers.sql_history import history
@@ -24,7 +30,7 @@ class SqlAccountable(SqlBase):
 
     async def undo(self, agent: str, scope: str, change: str) -> Undone:
         """Take back a dream, one of its changes, or one version, in one transaction."""
-        return await self._write(undo, fact_place(agent, scope), change)
+        return await self._write(undo, fact_place(agent, scope), checked_text(change, "change"))
 
     async def pin(self, agent: str, scope: str, key: str, pinned: bool = True) -> bool:
         """Pin a fact or unpin it; return whether there is such a fact."""
@@ -43,7 +49,7 @@ class SqlAccountable(SqlBase):
     async def forget_message(self, agent: str, scope: str, message: MessageId) -> int:
         """Blank a message's text and its quotes; return how many rows held some of it."""
         place = session_place(agent, scope)
-        return await self._write(sql_retention.forget_message, place, message)
+        return await self._write(sql_retention.forget_message, place, checked_message(message))
 
     async def expire(self, before: datetime) -> int:
         """Delete what dreams had read before a time, in every scope; return how many rows."""

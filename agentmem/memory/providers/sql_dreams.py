@@ -37,14 +37,14 @@ def open_dream(connection: Connection, place: Place, record: DreamRecord) -> Dre
 def dream(connection: Connection, place: Place, dream_id: str) -> DreamRecord | None:
     """Return a dream's record."""
     row = _row(connection, place, dream_id)
-    return None if row is None else _record(row)
+    return None if row is None else record_of(row)
 
 
 def dreams_of(connection: Connection, place: Place, most: int) -> list[DreamRecord]:
     """Return the scope's dreams, the newest first."""
     newest = select(dreams).filter_by(**place._asdict()).order_by(dreams.c.opened_at.desc())
     rows = connection.execute(newest.order_by(dreams.c.id).limit(most)).mappings()
-    return [_record(row) for row in rows]
+    return [record_of(row) for row in rows]
 
 
 def save_dream(connection: Connection, place: Place, record: DreamRecord) -> None:
@@ -82,10 +82,7 @@ def replies(connection: Connection, place: Place, dream_id: str) -> list[ReplyRe
     of_dream = place._asdict() | {"dream": dream_id}
     order = (dream_steps.c.phase, dream_steps.c.step)
     rows = connection.execute(select(dream_steps).filter_by(**of_dream).order_by(*order))
-    return [
-        ReplyRecord.model_validate({**row, "reply": value_of(row["reply"])})
-        for row in rows.mappings()
-    ]
+    return [reply_of(row) for row in rows.mappings()]
 
 
 def save_reply(connection: Connection, place: Place, dream_id: str, reply: ReplyRecord) -> None:
@@ -130,8 +127,14 @@ def _row(connection: Connection, place: Place, dream_id: str) -> RowMapping | No
     return connection.execute(select(dreams).filter_by(**of_dream)).mappings().one_or_none()
 
 
-def _record(row: RowMapping) -> DreamRecord:
+def record_of(row: RowMapping) -> DreamRecord:
+    """Make a dream's record of a row."""
     return DreamRecord.model_validate({**row, **{name: value_of(row[name]) for name in _AS_JSON}})
+
+
+def reply_of(row: RowMapping) -> ReplyRecord:
+    """Make a paid reply of a row."""
+    return ReplyRecord.model_validate({**row, "reply": value_of(row["reply"])})
 
 
 def _columns(place: Place, record: DreamRecord) -> dict[str, Any]:

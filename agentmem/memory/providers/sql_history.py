@@ -17,7 +17,7 @@ def history(connection: Connection, place: Place, key: str) -> list[FactVersion]
     for row in connection.execute(_EVIDENCE, of_key).mappings():
         quotes.setdefault(row["version"], []).append(Evidence.model_validate(dict(row)))
     rows = connection.execute(_VERSIONS, of_key).mappings()
-    return [_version(row, quotes.get(row["version"], [])) for row in rows]
+    return [version_of(row, quotes.get(row["version"], [])) for row in rows]
 
 
 def change_of(row: RowMapping) -> str:
@@ -27,7 +27,8 @@ def change_of(row: RowMapping) -> str:
     return f"{row['key']}@{row['version']}"
 
 
-def _version(row: RowMapping, evidence: list[Evidence]) -> FactVersion:
+def version_of(row: RowMapping, evidence: list[Evidence]) -> FactVersion:
+    """Make a version of a row, with its evidence."""
     said = {**row, "value": value_of(row["value"]), "evidence": evidence, "change": change_of(row)}
     return FactVersion.model_validate(said)
 

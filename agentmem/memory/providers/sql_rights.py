@@ -1,33 +1,19 @@
 """A scope as a whole: taken out as rows, put back as it was, erased."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import date, datetime
 from typing import Any
 
-from sqlalchemy import Connection, Date, Table, delete, insert, select
+from sqlalchemy import Connection, delete, insert, select
 
 from agentmem.errors import ConfigurationError
-from agentmem.facts import checked_name, checked_value
-from agentmem.memory.providers.checks import aware, storable
+from agentmem.memory.providers.exports import JSON_COLUMNS, checked_export
 from agentmem.memory.providers.locks import hold
-from agentmem.memory.providers.rows import Place, chunks, dump, value_of
-from agentmem.memory.providers.schema import UtcTime, metadata
+from agentmem.memory.providers.rows import Place, chunks, value_of
+from agentmem.memory.providers.schema import TABLES
 from agentmem.values import JSONObject
 
-_PREFIX = "agentmem_"
-_ORDER = (
-    *("facts", "fact_versions", "fact_evidence", "fact_confirmations", "fact_usage", "calls"),
-    *("transcript", "cursors", "dreams", "dream_steps", "scope_state"),
-)
-TABLES: dict[str, Table] = {name: metadata.tables[_PREFIX + name] for name in _ORDER}
-"""Every table that holds something of a scope, by the name that rows give it."""
-
 _PLACE = Place._fields
-
-# Columns that hold JSON as text; people read it as JSON.
-_JSON = {
-    *("versions", "places", "ranges", "snapshot", "data", "applied", "conflicts", "reply"),
-}
 
 
 def erase(connection: Connection, place: Place) -> dict[str, int]:
@@ -65,13 +51,9 @@ def restore(connection: Connection, place: Place, rows: Sequence[JSONObject]) ->
                 f"agent {place.agent!r}, scope {place.scope!r} is not empty ({name}): erase it "
                 "first, or choose another scope"
             )
+    stored = checked_export(place, rows)
     for name, table in TABLES.items():
-        columns = [
-            place._asdict() | _columns(table, row, number)
-            for number, row in enumerate(rows, 1)
-            if _table(row, number) == name
-        ]
-        for some in chunks(columns):
+        for some in chunks(stored[name]):
             connection.execute(insert(table), list(some))
     return len(rows)
 
@@ -79,46 +61,6 @@ def restore(connection: Connection, place: Place, rows: Sequence[JSONObject]) ->
 def _shown(column: str, value: Any) -> Any:
     if isinstance(value, datetime | date):
         return value.isoformat()
-    if column == "value" or column in _JSON:
+    if column == "value" or column in JSON_COLUMNS:
         return value_of(value)
     return value
-
-
-def _table(row: Mapping[str, Any], number: int) -> str:
-    name = row.get("table")
-    if not isinstance(name, str) or name not in TABLES:
-        raise ConfigurationError(f"row {number} is of no table that an export has: {name!r:.80}")
-    return name
-
-
-def _columns(table: Table, row: Mapping[str, Any], number: int) -> dict[str, Any]:
-    wanted = {column.name for column in table.c} - set(_PLACE)
-    if set(row) - {"table"} != wanted:
-        odd = ", ".join(sorted(set(row) - {"table"} ^ wanted))
-        raise ConfigurationError(f"row {number} ({row['table']}) lacks, or has too much: {odd}")
-    try:
-        return {name: _stored(table, name, row) for name in wanted}
-    except (TypeError, ValueError) as error:
-        if isinstance(error, ConfigurationError):
-            raise
-        raise ConfigurationError(f"row {number} ({row['table']}) holds what it cannot") from error
-
-
-def _stored(table: Table, name: str, row: Mapping[str, Any]) -> Any:
-    value: Any = row[name]
-    column = table.c[name]
-    if name == "value":
-        return None if row.get("op") == "remove" else checked_value(value, str(row["key"]))
-    if name in _JSON:
-        return dump(value)
-    if value is None and column.nullable:
-        return None
-    if isinstance(column.type, UtcTime):
-        return aware(datetime.fromisoformat(str(value)), name)
-    if isinstance(column.type, Date):
-        return date.fromisoformat(str(value))
-    if name == "key":
-        return checked_name(value, "key")
-    if not isinstance(value, column.type.python_type):
-        raise TypeError(f"{name} is a {type(value).__name__}")
-    return storable(value) if isinstance(value, str) else value

@@ -4,7 +4,7 @@ import unicodedata
 from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from agentmem.errors import InvalidFact
 from agentmem.values import JSONValue, Wire, dump_json, encoded_size
@@ -41,6 +41,7 @@ class Evidence(Wire):
         role: Who said it.
         said_at: When, by the session's clock.
         quote: At most 300 characters of it; outlives the transcript.
+        forgotten: Whether it was taken away on request: it supports nothing any more.
     """
 
     session: str
@@ -49,6 +50,7 @@ class Evidence(Wire):
     role: str = "user"
     said_at: datetime | None = None
     quote: str = ""
+    forgotten: bool = False
 
 
 class Fact(Wire):
@@ -202,16 +204,18 @@ def checked_value(value: Any, key: str) -> str:
     return text
 
 
-def _levels(value: Any) -> int:
+def _levels(value: object) -> int:
     found, level = 0, [value]
-    while level := [item for item in level if isinstance(item, dict | list | tuple)]:
+    while any(isinstance(item, dict | list | tuple) for item in level):
         found += 1
         level = [inside for item in level for inside in _inside(item)]
     return found
 
 
-def _inside(item: Any) -> Iterable[Any]:
-    return item.values() if isinstance(item, dict) else item
+def _inside(item: object) -> Iterable[object]:
+    if isinstance(item, dict):
+        return cast("dict[str, object]", item).values()
+    return cast("list[object]", item) if isinstance(item, list | tuple) else ()
 
 
 def _refuse_unstorable(text: str, what: str) -> None:

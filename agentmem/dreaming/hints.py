@@ -1,4 +1,4 @@
-"""What code itself sees in a scope: near-equal keys, alike values, expired and long facts.
+"""What code itself sees in a scope: near-equal keys, alike values, facts that may have to go.
 
 Hints help a model to look, stand in where it hands in nothing, and nominate what prune looks at.
 They decide nothing: what goes is for the rules.
@@ -27,12 +27,14 @@ class Hints(Wire):
         alike: Pairs of keys whose values share most of their words.
         expired: Keys that have passed their own stored date.
         too_long: Keys with long values.
+        forgotten: Keys of facts whose every message was forgotten on request.
     """
 
     near_keys: list[list[str]] = []
     alike: list[list[str]] = []
     expired: list[str] = []
     too_long: list[str] = []
+    forgotten: list[str] = []
 
     def lines(self) -> list[JSONObject]:
         """Return them as lines for a model."""
@@ -41,6 +43,7 @@ class Hints(Wire):
             ("alike", self.alike),
             ("expired", [[key] for key in self.expired]),
             ("too_long", [[key] for key in self.too_long]),
+            ("evidence_forgotten", [[key] for key in self.forgotten]),
         ]
         return [{"hint": name, "keys": keys} for name, found in groups for keys in found]
 
@@ -49,7 +52,10 @@ class Hints(Wire):
         return Orientation(
             source="code",
             duplicates=[*self.near_keys, *self.alike],
-            stale=[Stale(key=key, why="expired") for key in self.expired],
+            stale=[
+                *(Stale(key=key, why="expired") for key in self.expired),
+                *(Stale(key=key, why="evidence_forgotten") for key in self.forgotten),
+            ],
             too_long=self.too_long,
         )
 
@@ -64,6 +70,7 @@ class Hints(Wire):
             **dict.fromkeys(pairs, "near_duplicate"),
             **dict.fromkeys(self.too_long, "too_long"),
             **dict.fromkeys(unprotected, "over_cap"),
+            **dict.fromkeys(self.forgotten, "evidence_forgotten"),
             **dict.fromkeys(self.expired, "expired"),
         }
 
@@ -79,7 +86,12 @@ def look(facts: Sequence[Fact], today: date, limits: Thresholds = THRESHOLDS) ->
         alike=_alike(free, limits.near_overlap),
         expired=[fact.key for fact in free if expired(fact, today)],
         too_long=[fact.key for fact in free if len(text_of(fact.value)) > limits.long_characters],
+        forgotten=[fact.key for fact in free if _forgotten(fact)],
     )
+
+
+def _forgotten(fact: Fact) -> bool:
+    return bool(fact.evidence) and all(row.forgotten for row in fact.evidence)
 
 
 def _alike(facts: Sequence[Fact], least: float) -> list[list[str]]:

@@ -71,6 +71,7 @@ async def open_dream(
         # After the facts: what is forgotten in between stands in both, never in neither.
         stones = await provider.tombstones(agent, scope)
         earlier = await provider.dreams(agent, scope)
+        used = await provider.used(agent, scope)
         part = portion(rows, earlier)
         along = await carried(provider, agent, scope, earlier)
         taken = rows[: part.messages]
@@ -86,6 +87,7 @@ async def open_dream(
             more_evidence=more or len(taken) < len(rows),
             unreadable=["a1"] if part.unreadable else [],
             notes=[passed_over(rows[0])] if part.unreadable else [],
+            used={fact.key: used[fact.key] for fact in facts if fact.key in used},
             carried_rows=along.rows,
             carried_attempts=along.attempts,
             draft=_draft(opening, stones, along.findings),

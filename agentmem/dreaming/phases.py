@@ -4,7 +4,8 @@ A phase with nothing to decide asks no model. Each leaves the draft and its own 
 dream's id, so that a phase that is tried again repeats only the call in flight.
 """
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from datetime import date
 
 from agentmem.contracts import Phase, PhaseResult
 from agentmem.dreaming.blocks import (
@@ -146,7 +147,9 @@ async def prune(job: Job) -> PhaseResult:
     """Tidy the draft. Where the model hands in nothing, code alone keeps the cap."""
     draft, cap = job.desk.draft, job.phase.keys
     facts = draft.facts()
-    draft.nominated = look(facts, draft.view().today).nominated(_over_cap(draft, cap))
+    draft.nominated = look(facts, draft.view().today).nominated(
+        _over_cap(draft, cap, job.desk.kept.used)
+    )
     if not draft.nominated and len(facts) <= cap:
         return await job.end(job.desk.kept, "nothing to prune", _tally(draft))
     work = ChangeWork(draft, job.name)
@@ -213,9 +216,9 @@ def _tally(draft: Draft) -> dict[str, int]:
     }
 
 
-def _over_cap(draft: Draft, cap: int) -> list[str]:
+def _over_cap(draft: Draft, cap: int, used: Mapping[str, date]) -> list[str]:
     """Return the keys of least worth, as many as there are facts over the cap."""
     today = draft.view().today
     free = [fact for fact in draft.facts() if not protected(fact, draft.opened_at)]
-    ranked = sorted(free, key=lambda fact: (score(fact, today, {}), fact.key))
+    ranked = sorted(free, key=lambda fact: (score(fact, today, used), fact.key))
     return [fact.key for fact in ranked[: max(0, len(draft.facts()) - cap)]]

@@ -10,7 +10,7 @@ Message 0 is the system prompt, message 1 holds FACTS, message 2 is the phase's:
     FACTS        first {"date","zone","cap","count"}, then {"k","v","t","d","when","pin"} each;
                  of a large scope {..., "values": false}, then {"k"} each, as many as fit
     VALUES       such facts with their values: a page of them, or those that matter here
-    HINTS        {"hint": near_keys|alike|expired|too_long, "keys": [...]}
+    HINTS        {"hint": near_keys|alike|expired|too_long|evidence_forgotten, "keys": [...]}
     ORIENTATION  one line: {"topics","duplicates","contradictions","stale","too_long"}
     TRANSCRIPT   {"id":"a1","s":"b1","role","at","name","text"}; known: {...,"recalled":true}
     FINDINGS     {"f":"f1","kind","statement","quote","who","said","about","evidence","happened",

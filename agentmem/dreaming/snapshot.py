@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Self
 
 from agentmem.contracts import Mode, Phase, PhaseResult, Store
@@ -34,6 +35,7 @@ class Kept(Wire):
         more_evidence: Whether messages are left for the next round.
         failed: The phase that failed, for a reason that lies with the messages.
         unreadable: Aliases of messages that are passed over.
+        used: When each key was last asked for, frozen with the facts.
         carried_rows: Messages of earlier dreams that carried findings cite, by `p1`, `p2`, ...
         carried_attempts: How often each carried finding was carried, by its id.
         orientation: What orient handed in.
@@ -55,6 +57,7 @@ class Kept(Wire):
     more_evidence: bool = False
     failed: str = ""
     unreadable: list[str] = []
+    used: dict[str, date] = {}
     carried_rows: dict[str, TranscriptRow] = {}
     carried_attempts: dict[str, int] = {}
     orientation: Orientation = Orientation()

@@ -20,7 +20,7 @@ from tests.postgres import PostgresServer
 from . import forks
 from .conftest import on_postgresql
 
-HEAD = "0002"
+HEAD = "0003"
 
 
 def differences(connection: Connection) -> list[Any]:

@@ -204,6 +204,32 @@ async def test_a_forgotten_message_is_blank_everywhere(store: SqlProvider) -> No
     assert [row.text for row in await store.unread("a", "s", 1_000)] == ["", "hello"]
 
 
+async def test_a_draft_does_not_quote_what_was_forgotten(store: SqlProvider) -> None:
+    """What a dream had read before it was forgotten comes back by no commit, draft or reply."""
+    await store.append("a", "s", rows(1, 2))
+    read = [Range(session="r1", memory="wm0", first=1, last=2)]
+    said = Evidence(session="r1", memory="wm0", message="m1", said_at=START, quote="hello")
+    other = said.replace(message="m2")
+    finding = {"id": "f1", "quote": "hell", "evidence": ["a1"]}
+    data: JSONObject = {"findings": [finding], "witnesses": [said.full(), other.full()]}
+    record = DreamRecord(id="d1", opened_at=START, ranges=read, data=data)
+    await store.open_dream("a", "s", record)
+    await store.save_reply("a", "s", "d1", ReplyRecord(phase="p", step=0, digest="x", reply={}))
+    assert await store.forget_message("a", "s", MessageId(session="r1", message="m1")) == 2
+    kept = await store.dream("a", "s", "d1")
+    assert kept
+    assert kept.data["findings"] == [finding | {"quote": ""}]
+    assert [one["quote"] for one in kept.data["witnesses"]] == ["", "hello"]
+    assert await store.replies("a", "s", "d1") == []
+    writes = [Write(key="k", value=1, writer="dream", evidence=[said, other])]
+    await store.commit("a", "s", kept, [Step(id="c1", writes=writes)])
+    (version,) = await store.history("a", "s", "k")
+    assert [(one.quote, one.forgotten) for one in version.evidence] == [
+        ("", True),
+        ("hello", False),
+    ]
+
+
 async def test_another_messages_text_stays(store: SqlProvider) -> None:
     """M-25: the same id in another session, memory or scope is another message."""
     await lived_in(store)

@@ -8,7 +8,8 @@ import pytest
 
 from agentmem.contracts import DreamLimits
 from agentmem.errors import DreamFailed
-from agentmem.facts import Trust
+from agentmem.facts import Evidence, Trust
+from agentmem.memory.providers.records import MessageId
 from tests.dreams import (
     NOON,
     STORE,
@@ -408,6 +409,43 @@ async def test_prune_brings_the_scope_to_its_cap(scene: Scene) -> None:
     assert len(left) == 100
     assert not set(over) & set(left)
     assert (report.keys_before, report.keys_after) == (104, 100)
+
+
+async def test_prune_nominates_what_nobody_asks_for(scene: Scene) -> None:
+    """Of facts of equal worth over the cap, those that were asked for lately are not nominated."""
+    for number in range(103):
+        await scene.knows(f"visit_{number:03}", f"Visited place{number} once")
+    now = datetime.now(UTC) + timedelta(days=3)
+    asked = [f"visit_{number:03}" for number in range(5)]
+    await scene.provider.use(STORE.agent, STORE.scope, asked, now.date())
+    await scene.said("Good morning!")
+    script = Script()
+    await scene.dream(script, now=now)
+    block = blocks_of(script.of("prune")[0])
+    over = [line["key"] for line in block["NOMINATED"] if line["why"] == "over_cap"]
+    assert over == ["visit_005", "visit_006", "visit_007"]
+    assert set(over).isdisjoint(await scene.facts())
+
+
+async def test_prune_looks_again_at_what_rests_on_nothing(scene: Scene) -> None:
+    """A fact whose only message was forgotten is nominated, and may go without a survivor."""
+    kept = [
+        Evidence(session="old", memory="wm0", message=name, said_at=LONG_AGO, quote="said so")
+        for name in ("m0", "m1")
+    ]
+    await scene.knows("illness", "Has diabetes")
+    await scene.knows("home", "Lives in Oslo", evidence=kept)
+    await scene.knows("job", "Works as a nurse", evidence=kept[1:])
+    await scene.knows("told", "Written by code", writer="code", evidence=[])
+    which = MessageId(session="old", message="m0")
+    assert await scene.provider.forget_message(STORE.agent, STORE.scope, which) == 2
+    await scene.said("Good morning!")
+    script = Script(prune=changes({"op": "remove", "key": "illness"}))
+    report = await scene.dream(script)
+    assert blocks_of(script.of("prune")[0])["NOMINATED"] == [
+        {"n": "n1", "key": "illness", "why": "evidence_forgotten"}
+    ]
+    assert sorted(await scene.facts()) == ["home", "job", "told"], report
 
 
 async def test_prune_says_what_the_dream_did(scene: Scene) -> None:

@@ -1,10 +1,10 @@
 """What every store checks before it touches its database: names, values, times, text."""
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Self
 
 from agentmem.errors import ConfigurationError, InvalidFact
 from agentmem.facts import Evidence, Read, Step, Write, checked_name, checked_value
@@ -14,6 +14,9 @@ from agentmem.memory.providers.rows import Place
 
 RESERVED = "agentmem/"
 """Agents whose names begin so are our own: stores keep no facts of a user under them."""
+
+Message = tuple[str, str, str]
+"""A message's session, memory and id."""
 
 _UNSTORABLE = re.compile(r"[\x00\ud800-\udfff]")
 
@@ -35,6 +38,14 @@ class Checked:
     dream: str = ""
     change: str = ""
     idempotency: str = ""
+
+    def without(self, messages: Collection[Message]) -> Self:
+        """Return the write without the words of these messages."""
+        evidence = [
+            item.replace(quote="", forgotten=True) if cited(item) in messages else item
+            for item in self.write.evidence
+        ]
+        return replace(self, write=self.write.replace(evidence=evidence))
 
 
 @dataclass(frozen=True)
@@ -215,3 +226,8 @@ def _evidence(item: Evidence) -> Evidence:
         said_at=aware(item.said_at, f"said_at of message {item.message!r}"),
         quote=storable(item.quote),
     )
+
+
+def cited(item: Evidence) -> Message:
+    """Return which message it is: session, memory and id."""
+    return item.session, item.memory, item.message

@@ -117,7 +117,7 @@ fact_evidence = Table(
     _number("place", primary_key=True),
     *(_name("session"), _name("memory"), _name("message"), _text("role")),
     _time("said_at", nullable=True),
-    _text("quote"),
+    *(_text("quote"), _flag("forgotten")),
     Index("agentmem_evidence_of_message", "agent", "scope", "session", "memory", "message"),
 )
 """The messages that a version of a fact rests on; they outlive the transcript."""

@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from sqlalchemy import Connection
 
 from agentmem.memory.providers import sql_dreams, sql_transcript
-from agentmem.memory.providers.checks import CheckedStep
+from agentmem.memory.providers.checks import Checked, CheckedStep, Message
 from agentmem.memory.providers.locks import hold
 from agentmem.memory.providers.protocol import DreamRecord
 from agentmem.memory.providers.rows import Place
 from agentmem.memory.providers.sql_heads import Head, heads
+from agentmem.memory.providers.sql_retention import forgotten_among
 from agentmem.memory.providers.sql_writes import apply
 from agentmem.memory.providers.standing import standing_steps
 
@@ -29,7 +30,7 @@ def commit(
     sql_transcript.consume(connection, place, record.ranges, record.id)
     stand = heads(connection, place, {key for step in steps for key in step.touched})
     standing = standing_steps(steps, {step.id for step in steps if _moved(step, stand)})
-    apply(connection, place, [checked for step in standing for checked in step.writes])
+    apply(connection, place, _unquoted(connection, place, standing))
     applied = [step.id for step in standing]
     dropped = [step.id for step in steps if step.id not in set(applied)]
     done = record.replace(
@@ -41,6 +42,14 @@ def commit(
     state = sql_dreams.state(connection, place)
     sql_dreams.set_state(connection, place, state.replace(failures=0))
     return done
+
+
+def _unquoted(connection: Connection, place: Place, steps: Sequence[CheckedStep]) -> list[Checked]:
+    """Return what these steps write, without quoting what was forgotten since they were made."""
+    writes = [checked for step in steps for checked in step.writes]
+    cited = [item for checked in writes for item in checked.write.evidence]
+    gone = forgotten_among(connection, place, cited) if cited else set[Message]()
+    return [checked.without(gone) for checked in writes] if gone else writes
 
 
 def _moved(step: CheckedStep, stand: dict[str, Head]) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, insert, select, tuple_, update
 
 from agentmem.facts import RANK, Evidence, Trust, Write
+from agentmem.memory.providers.checks import Message, cited
 from agentmem.memory.providers.rows import Place, chunks, dump
 from agentmem.memory.providers.schema import (
     fact_confirmations,
@@ -16,7 +17,6 @@ from agentmem.memory.providers.schema import (
 
 _VERSION = ("agent", "scope", "key", "version")
 _EVIDENCE = tuple(Evidence.model_fields)
-_Message = tuple[str, str, str]
 
 # Statements stand ready: building one costs more than running it.
 _WITNESS = insert(fact_evidence)
@@ -77,7 +77,7 @@ def store_confirmed(connection: Connection, place: Place, confirmed: Sequence[Co
     inverse: list[dict[str, Any]] = []
     for one in confirmed:
         known = there.get((one.row["key"], one.row["version"]), {})
-        new = {_message(item): item for item in one.evidence if _message(item) not in known}
+        new = {cited(item): item for item in one.evidence if cited(item) not in known}
         rows = evidence_rows(one.row, new.values(), max(known.values(), default=-1) + 1)
         added += rows
         if one.dream:
@@ -111,15 +111,11 @@ def _inverse(one: Confirmed, places: list[int]) -> dict[str, Any]:
 
 def _there(
     connection: Connection, place: Place, confirmed: Sequence[Confirmed]
-) -> dict[tuple[str, int], dict[_Message, int]]:
+) -> dict[tuple[str, int], dict[Message, int]]:
     """Return the messages behind these versions, by (key, version), each with its place."""
-    found: dict[tuple[str, int], dict[_Message, int]] = {}
+    found: dict[tuple[str, int], dict[Message, int]] = {}
     for some in chunks((one.row["key"], one.row["version"]) for one in confirmed):
         for row in connection.execute(_KNOWN, place._asdict() | {"versions": some}):
             message = (row.session, row.memory, row.message)
             found.setdefault((row.key, row.version), {})[message] = row.place
     return found
-
-
-def _message(item: Evidence) -> _Message:
-    return item.session, item.memory, item.message

@@ -1,21 +1,48 @@
 """Letting go of what was said: messages on request, and in time all that dreams have read."""
 
+from collections.abc import Iterable
 from datetime import datetime
 
-from sqlalchemy import Connection, delete, exists, select, update
+from sqlalchemy import Connection, delete, exists, select, tuple_, update
 
-from agentmem.memory.providers.records import MessageId
-from agentmem.memory.providers.rows import Place
+from agentmem.facts import Evidence
+from agentmem.memory.providers.checks import Message, cited
+from agentmem.memory.providers.locks import hold
+from agentmem.memory.providers.records import DreamRecord, MessageId
+from agentmem.memory.providers.rows import Place, chunks, dump, value_of
 from agentmem.memory.providers.schema import dream_steps, dreams, fact_evidence, transcript
+from agentmem.memory.providers.sql_dreams import record_of
+from agentmem.values import JSONValue
 
 
 def forget_message(connection: Connection, place: Place, message: MessageId) -> int:
-    """Blank a message's text in the transcript and its quotes; return how many rows held it."""
+    """Blank a message's text in the transcript and its quotes; return how many rows held it.
+
+    Drafts of dreams lose it too, and their paid replies go: they may hold it in any words.
+    """
+    hold(connection, place)  # a commit that goes on beside would quote it again
     which = place._asdict() | message.model_dump()
+    text = connection.execute(select(transcript.c.text).filter_by(**which)).scalar() or ""
     row = update(transcript).filter_by(**which).where(~transcript.c.forgotten)
     blanked = connection.execute(row.values(text="", bytes=0, forgotten=True)).rowcount
-    quotes = update(fact_evidence).filter_by(**which).where(fact_evidence.c.quote != "")
-    return blanked + connection.execute(quotes.values(quote="")).rowcount
+    quotes = update(fact_evidence).filter_by(**which).where(~fact_evidence.c.forgotten)
+    blanked += connection.execute(quotes.values(quote="", forgotten=True)).rowcount
+    return blanked + _blank_dreams(connection, place, message, text)
+
+
+def _blank_dreams(connection: Connection, place: Place, message: MessageId, text: str) -> int:
+    """Take a message out of what the scope's dreams have kept; return how many held it."""
+    found = 0
+    for dream in connection.execute(select(dreams).filter_by(**place._asdict())).mappings().all():
+        if _reads(record_of(dream), message):
+            steps = delete(dream_steps).filter_by(**place._asdict(), dream=dream["id"])
+            connection.execute(steps)
+        data = value_of(dream["data"])
+        if (kept := _without(data, message, text)) != data:
+            which = update(dreams).filter_by(**place._asdict(), id=dream["id"])
+            connection.execute(which.values(data=dump(kept)))
+            found += 1
+    return found
 
 
 def expire(connection: Connection, before: datetime) -> int:
@@ -31,3 +58,39 @@ def expire(connection: Connection, before: datetime) -> int:
     )
     steps = delete(dream_steps).where(exists(ended))
     return connection.execute(rows).rowcount + connection.execute(steps).rowcount
+
+
+def forgotten_among(
+    connection: Connection, place: Place, evidence: Iterable[Evidence]
+) -> set[Message]:
+    """Return which of these messages were forgotten on request."""
+    messages = sorted(set(map(cited, evidence)))
+    found: set[Message] = set()
+    for some in chunks(messages):
+        for table in (transcript, fact_evidence):
+            names = [table.c[name] for name in MessageId.model_fields]
+            wanted = select(*names).filter_by(**place._asdict(), forgotten=True)
+            rows = connection.execute(wanted.where(tuple_(*names).in_(some)))
+            found |= {(row.session, row.memory, row.message) for row in rows}
+    return found
+
+
+def _reads(record: DreamRecord, message: MessageId) -> bool:
+    return any(
+        (some.session, some.memory) == (message.session, message.memory) for some in record.ranges
+    )
+
+
+def _without(value: JSONValue, message: MessageId, text: str) -> JSONValue:
+    """Return what a dream has kept without a message: its text, and the quotes of it."""
+    if isinstance(value, list):
+        return [_without(item, message, text) for item in value]
+    if not isinstance(value, dict):
+        return value
+    kept = {name: _without(item, message, text) for name, item in value.items()}
+    quote = kept.get("quote")
+    if all(kept.get(name) == part for name, part in message.full().items()):
+        kept |= {name: "" for name in ("quote", "text") if name in kept} | {"forgotten": True}
+    elif isinstance(quote, str) and quote and "message" not in kept and quote in text:
+        kept["quote"] = ""
+    return kept

@@ -1,5 +1,6 @@
 """Importing litellm, quiet and off line."""
 
+import gc
 import importlib
 import logging
 import os
@@ -21,7 +22,7 @@ def load(loading: Future[Any]) -> None:
         warnings.filterwarnings("ignore", "Accessing the 'model_", DeprecationWarning)
         # Without this the import fetches a list of prices, and waits for the network.
         os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-        litellm: Any = importlib.import_module("litellm")
+        litellm = _imported()
         litellm.telemetry = False
         litellm.suppress_debug_info = True
         litellm.turn_off_message_logging = True
@@ -35,6 +36,19 @@ def load(loading: Future[Any]) -> None:
         loading.set_result(litellm)
     except BaseException as error:
         loading.set_exception(error)
+
+
+def _imported() -> Any:
+    # Of the million objects that it makes none is garbage: looking for some takes a seventh of the
+    # time, and then again each time that the whole heap is looked through, while turns wait.
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        return importlib.import_module("litellm")
+    finally:
+        gc.freeze()
+        if enabled:
+            gc.enable()
 
 
 def register_offline(litellm: Any) -> None:

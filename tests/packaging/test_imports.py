@@ -46,5 +46,5 @@ async def test_a_run_does_not_import_the_library_anew() -> None:
             taken.append(time.thread_time() - began)
         return min(taken)
 
-    definition = workflow._Definition.must_from_class(AgentWorkflow)  # pyright: ignore
+    definition = workflow._Definition.must_from_class(AgentWorkflow)  # pyright: ignore[reportPrivateUsage]
     assert seconds(SANDBOX) < seconds(SandboxRestrictions.default) / 5

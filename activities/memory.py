@@ -20,7 +20,7 @@ from agentmem.memory.tools import MEMORY_TOOLS, asked_keys, one_key, sent_value
 from agentmem.memory.usage import UsageNotes
 from agentmem.messages import Message
 from agentmem.redaction import Redactor
-from agentmem.secret_shapes import redacted
+from agentmem.secret_shapes import redacted, secret_shape
 from agentmem.values import JSONValue, dump_json
 
 QUOTE_SECONDS = 3
@@ -140,6 +140,11 @@ class MemoryActivities:
 
     async def _store(self, run: ToolRun) -> str:
         key, value = one_key(run.call.arguments), sent_value(run.call.arguments)
+        if shape := secret_shape(f"{key}={value if isinstance(value, str) else dump_json(value)}"):
+            raise ToolError(
+                f"Nothing was stored: that looks like {shape}, and long-term memory keeps no "
+                "secrets. Store where it can be found instead."
+            )
         store, provider = await self._of(run)
         evidence = await self._quoted(run)
         write = Write(

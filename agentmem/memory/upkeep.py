@@ -88,9 +88,9 @@ class Upkeep:
     async def erase(self) -> dict[str, int]:
         """Delete everything of the scope: facts, history, evidence, transcripts, dreams.
 
-        Nothing brings it back. End the scope's sessions first: a running one cannot append to its
-        transcript any more. Temporal keeps the histories of sessions and dreams until the
-        retention time of its namespace is over (72 hours unless it was set otherwise).
+        Nothing brings it back. End the scope's sessions first: a running one goes on, and what it
+        says from then on is kept again. Temporal keeps the histories of sessions and dreams until
+        the retention time of its namespace is over (72 hours unless it was set otherwise).
 
         Returns:
             How many rows of what went.

@@ -79,6 +79,24 @@ async def test_a_gap_is_refused(store: SqlProvider) -> None:
     assert len(await store.unread("a", "s", 1_000)) == 2
 
 
+async def test_a_session_goes_on_after_its_scope_was_erased(store: SqlProvider) -> None:
+    """What it says from then on is kept, read and consumed; gaps are refused as before."""
+    await store.append("a", "s", rows(1, 5))
+    await store.erase("a", "s")
+    assert await store.append("a", "s", rows(6, 7)) == 7
+    assert await store.append("a", "s", rows(1, 8)) == 8
+    with pytest.raises(ProviderError, match="needs 9 first"):
+        await store.append("a", "s", rows(10, 10))
+    assert [row.seq for row in await store.unread("a", "s", 1_000)] == [6, 7, 8]
+    read = [Range(session="r1", memory="wm0", first=6, last=8)]
+    record = await store.open_dream("a", "s", DreamRecord(id="d", opened_at=START, ranges=read))
+    assert (await store.commit("a", "s", record, [])).status == "completed"
+    assert await store.unread("a", "s", 1_000) == []
+    taken = await store.export("a", "s")
+    await store.restore("a", "new", taken)
+    assert await store.append("a", "new", rows(9, 9)) == 9
+
+
 async def test_what_append_takes(store: SqlProvider) -> None:
     """No rows are no error; rows of two sessions, or a time without zone, are."""
     assert await store.append("a", "s", []) == 0

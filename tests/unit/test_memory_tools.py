@@ -292,6 +292,24 @@ async def test_other_words_for_key_and_value_are_understood(
 
 
 @pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("note", "my key is sk-proj-" + "a1" * 20),
+        ("password", "hunter22"),
+        ("login", {"user": "ada", "password": "hunter22"}),
+        ("url", ["postgresql://ada:hunter22@db/app"]),
+    ],
+)
+async def test_a_model_stores_no_secrets(model: Model, key: str, value: Any) -> None:
+    """The tool says what the value looks like, not the value, and stores nothing."""
+    message = await model.call("store_memory", key=key, value=value)
+    assert message.failed
+    assert "keeps no secrets" in message.text
+    assert "hunter22" not in message.text
+    assert await (await model.provider()).keys("assistant", "user-1") == []
+
+
+@pytest.mark.parametrize(
     "sent", [{}, {"key": ""}, {"key": None}, {"keys": []}, {"key": "*"}, {"keys": [""], "x": 1}]
 )
 async def test_recall_without_a_key_shows_everything(model: Model, sent: dict[str, Any]) -> None:

@@ -104,6 +104,9 @@ class TransactionalProvider(MemoryProvider, Accountable, Protocol):
     async def append(self, agent: str, scope: str, rows: Sequence[TranscriptRow]) -> int:
         """Append rows of one session's memory; rows that are there already stay as they are.
 
+        A session that goes on after its scope was erased begins anew: of a memory that the store
+        knows nothing of, the rows' first number may be any, and counts as the one after its cursor.
+
         Returns:
             The last sequence number that the store now holds for that session and memory.
 

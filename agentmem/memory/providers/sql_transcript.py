@@ -15,12 +15,18 @@ from agentmem.memory.providers.schema import cursors, transcript
 def append(connection: Connection, place: Place, rows: Sequence[TranscriptRow]) -> int:
     """Append the rows that are not there yet; return the last number that is there.
 
+    A memory that the store knows nothing of begins where its rows begin: its scope was erased.
+
     Raises:
         ProviderError: The rows would leave a gap.
     """
     session, memory = rows[0].session, rows[0].memory
     hold(connection, place, [f"transcript\x00{session}\x00{memory}"])
     held = _last(connection, place, session, memory)
+    if not held and (held := rows[0].seq - 1):
+        memory_of = place._asdict() | {"session": session, "memory": memory}
+        begun = memory_of | {"seq": held, "dream": "", "moved_at": now()}
+        connection.execute(insert(cursors), begun)
     new = [row for row in rows if row.seq > held]
     for expected, row in enumerate(new, start=held + 1):
         if row.seq != expected:

@@ -7,8 +7,11 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
+from sqlalchemy import event
+from sqlalchemy.util import await_only
 from temporalio.client import Client, WorkflowHandle
 from temporalio.testing import WorkflowEnvironment
 from temporalio.worker import Worker
@@ -20,6 +23,7 @@ from agentmem.dreaming.hook import dream_id
 from agentmem.dreaming.tools import PHASES, PhaseName
 from agentmem.memory.providers.protocol import TransactionalProvider, TranscriptRow
 from agentmem.memory.providers.registry import Providers
+from agentmem.memory.providers.sql import SqlProvider
 from agentmem.testing import Reply, Request, ScriptedModel
 from agentmem.values import JSONObject
 from tests.dreams import (
@@ -170,6 +174,37 @@ async def working(client: Client, stores: Providers, ask: Any) -> AsyncGenerator
         yield queue
 
 
+class Outage:
+    """A database that goes away for seconds, as often as it is told to.
+
+    Args:
+        server: Its server.
+        url: Its URL.
+
+    Attributes:
+        times: How often it went away.
+    """
+
+    def __init__(self, server: PostgresServer, url: str) -> None:
+        self.times = 0
+        self._server = server
+        self._name = urlsplit(url).path.removeprefix("/")
+        self._returning: set[asyncio.Task[None]] = set()
+
+    async def begin(self) -> None:
+        """Let nobody in and throw all out; it comes back by itself."""
+        await self._server.execute(f"ALTER DATABASE {self._name} ALLOW_CONNECTIONS false")
+        await self._server.execute(
+            f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{self._name}'"
+        )
+        self.times += 1
+        self._returning.add(asyncio.create_task(self._end()))
+
+    async def _end(self) -> None:
+        await asyncio.sleep(1.5)
+        await self._server.execute(f"ALTER DATABASE {self._name} ALLOW_CONNECTIONS true")
+
+
 @pytest.mark.slow
 @pytest.mark.postgresql
 @pytest.mark.timeout(240)
@@ -178,13 +213,8 @@ async def test_a_database_that_goes_away_in_every_phase(
 ) -> None:
     """Gone for seconds behind each model call: the phase is tried again, and the dream is whole."""
     script = learned()
-    name = postgresql_url.rpartition("/")[2].partition("?")[0]
+    outage = Outage(postgres_server, postgresql_url)
     gone: list[str] = []
-    returning: set[asyncio.Task[None]] = set()
-
-    async def back() -> None:
-        await asyncio.sleep(1.5)
-        await postgres_server.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
 
     async def ask(request: JSONObject) -> Answer:
         answer = await script(request)
@@ -192,11 +222,7 @@ async def test_a_database_that_goes_away_in_every_phase(
         if phase not in gone:
             gone.append(phase)
             script.before(phase, answer)  # the reply is lost with the database: paid once more
-            await postgres_server.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
-            await postgres_server.execute(
-                f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
-            )
-            returning.add(asyncio.create_task(back()))
+            await outage.begin()
         return answer
 
     scope = f"user-{uuid.uuid4()}"
@@ -208,9 +234,55 @@ async def test_a_database_that_goes_away_in_every_phase(
         report = await handle.result()
     await is_right(provider, scope, report)
     assert gone == list(PHASES)
+    assert outage.times == len(PHASES)
     assert [phase_of(request) for request in script.requests] == [
         phase for phase in PHASES for _ in range(2)
     ]
+    await stores.close()
+
+
+@pytest.mark.slow
+@pytest.mark.postgresql
+@pytest.mark.timeout(240)
+async def test_a_database_that_goes_away_before_begin_and_within_the_commit(
+    client: Client, tmp_path: Path, postgres_server: PostgresServer, postgresql_url: str
+) -> None:
+    """Gone when the dream opens, and between two writes of its commit: it counts and applies once.
+
+    No model call is made twice for it.
+    """
+    script = learned()
+    outage = Outage(postgres_server, postgresql_url)
+    scope = f"user-{uuid.uuid4()}"
+    stores = Providers(tmp_path, postgresql_url)
+    provider = await stores.get("postgresql")
+    assert isinstance(provider, SqlProvider)
+    await prepared(provider, scope)
+    engine = await provider.database.write(lambda connection: connection.engine)
+    statements: list[str] = []
+
+    def go_away(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        # Only a commit writes facts here; its cursor is moved by then.
+        if statement.startswith("INSERT INTO agentmem_fact_versions"):
+            statements.append(statement)
+            if len(statements) == 1:
+                await_only(outage.begin())
+
+    event.listen(engine, "before_cursor_execute", go_away)
+    async with working(client, stores, script) as queue:
+        await outage.begin()
+        handle = await started(client, queue, scope, "postgresql")
+        report = await handle.result()
+    event.remove(engine, "before_cursor_execute", go_away)
+    await is_right(provider, scope, report)
+    assert (outage.times, len(statements)) == (2, 2)
+    assert [phase_of(request) for request in script.requests] == list(PHASES)
+    attempts = {
+        one.activity_task_started_event_attributes.attempt
+        for one in (await handle.fetch_history()).events
+        if one.HasField("activity_task_started_event_attributes")
+    }
+    assert max(attempts) > 1
     await stores.close()
 
 

@@ -198,6 +198,22 @@ async def test_forgotten_messages_are_not_summarised() -> None:
     assert memory.keys() == ["m3"]
 
 
+async def test_what_is_said_while_a_summary_is_made_stands_behind_it() -> None:
+    """M-13: between plan and summary one message comes and one goes; nothing raises or is lost."""
+    memory = compacting(preserve=0)
+    for text in ("x" * 400, "y" * 400, "the question"):
+        await memory.memorize("user", text)
+    todo = due(memory)
+    assert todo is not None
+    assert todo.replace == ["m0", "m1"]
+    await memory.memorize("user", "meanwhile")
+    await memory.forget("m1")
+    summary = summarise(memory, todo.replace)
+    await memory.memorize("user", "afterwards")
+    said = [message.text for message in memory.messages()]
+    assert said == [summary.text, "the question", "meanwhile", "afterwards"]
+
+
 async def test_too_little_is_not_worth_a_summary() -> None:
     """Where the preserved messages alone are over the threshold, not each turn pays for one."""
     memory = compacting(max_tokens=1_000, preserve=1)

@@ -4,13 +4,15 @@ import asyncio
 import uuid
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
-from temporalio.client import Client, WorkflowExecutionStatus
+from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError
+from temporalio.exceptions import TimeoutError
 from temporalio.service import RPCError
 
 from agentmem.contracts import DreamLimits, DreamReport, Store
@@ -193,6 +195,27 @@ async def test_a_dream_of_an_unknown_type_waits_and_harms_nobody(
         await talk(s, scope, "Hello again.")
         assert (await dreamed(s, dream_id(store(scope)))).status == "completed"
         assert await facts(s, scope) == {"cat_Momo": "Cat is named Momo"}
+
+
+@pytest.mark.stuck
+async def test_a_scope_dreams_again_when_an_unknown_dream_has_timed_out(
+    client: Client, tmp_path: Path
+) -> None:
+    """The session that finds it waiting is untouched; after the run timeout all is read."""
+    async with stack(client, tmp_path, served(learned("Momo", "Rex")), extra=[Talk]) as s:
+        scope = f"user-{uuid.uuid4()}"
+        name = dream_id(store(scope))
+        waiting = await client.start_workflow(
+            "my_dream", id=name, task_queue=s.task_queue, run_timeout=timedelta(seconds=3)
+        )
+        parent = await talk(s, scope, "My cat is named Momo.", workflow="my_dream")
+        assert await task_failures(client.get_workflow_handle(parent)) == []
+        with pytest.raises(WorkflowFailureError) as caught:
+            await waiting.result()
+        assert isinstance(caught.value.cause, TimeoutError)
+        await talk(s, scope, "My dog is named Rex.")
+        assert (await dreamed(s, name)).status == "completed"
+        assert set(await facts(s, scope)) == {"cat_Momo", "cat_Rex"}
 
 
 async def test_model_limits_and_task_queue_reach_the_dream(client: Client, tmp_path: Path) -> None:

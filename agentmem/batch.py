@@ -195,7 +195,7 @@ class Batch:
 
     def _evidence(self, message: Message) -> Evidence:
         return Evidence(
-            session=workflow.info().first_execution_run_id,
+            session=self._memory.session,
             memory=self._memory.name,
             message=message.id,
             role=message.role.value,

@@ -48,8 +48,11 @@ class Session:
             At most 1 MiB; None if what must go along is more than that.
         """
         await self.background.settle()
+        self.background.continued = True
         await self.background.append_transcript()
         await self._compact()
+        # A hook that is not done by now is given up with this run.
+        undreamt = self.background.undreamt or self.background.working
 
         def packed(memory: CarriedMemory) -> bytes:
             return pack(
@@ -59,7 +62,7 @@ class Session:
                     usage=self.assistant.usage,
                     outcomes=turns.outcomes(),
                     answers=self.background.answers,
-                    undreamt=self.background.undreamt,
+                    undreamt=undreamt,
                     last_dream=self.background.last_dream,
                     memory=memory,
                 )
@@ -95,7 +98,7 @@ async def prepare(request: AgentInput, state: SessionState | None, approvals: Ap
     state = state or SessionState(definition=await resolve(Resolve(agent=request.agent)))
     definition = state.definition
     settings = definition.working_memory.model_dump()
-    memory = WorkingMemory(**settings, restore=state.memory)
+    memory = WorkingMemory(**settings, restore=state.memory if continued else None)
     long_term = _long_term(definition, request.scope)
     background = _background(definition, memory, long_term)
     background.continued, background.answers = continued, state.answers

@@ -70,6 +70,20 @@ class Relay:
 
 
 @workflow.defn
+class Anew:
+    """Begins a conversation anew in each run, and keeps what was said."""
+
+    @workflow.run
+    async def run(self, said: list[str], store: Store) -> None:
+        """Say one thing a run."""
+        memory = working_memory()
+        await memory.memorize("user", said[0])
+        await memory.append_transcript(store)
+        if said[1:]:
+            workflow.continue_as_new(args=[said[1:], store])
+
+
+@workflow.defn
 class TwoMemories:
     """Two agents with a conversation each, and one without."""
 
@@ -108,8 +122,9 @@ class Nonsense:
     @workflow.run
     async def run(self, what: str) -> None:
         """Do one wrong thing."""
-        if what == "window":
-            working_memory(window=0)
+        wrong: dict[str, Any] = {"window": 0, "restore": {"messages": []}}
+        if what in wrong:
+            working_memory(**{what: wrong[what]})
         elif what == "scope":
             long_term_memory(provider=in_memory(), agent="a", scope="")
         elif what == "client":

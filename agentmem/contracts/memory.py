@@ -25,7 +25,7 @@ class Append(Wire):
 
     Attributes:
         store: The scope; its name is empty for a session without long-term memory.
-        session: The session's first run id.
+        session: The run in which the conversation began.
         first: The sequence number of the first message of the view.
         prompt: The messages.
         forgotten: Ids of the view whose text is not to be stored.

@@ -3,9 +3,10 @@
 from collections.abc import Callable, Sequence
 
 from agentmem.contracts.calls import Store
+from agentmem.errors import InvalidInput
 from agentmem.memory.log import MessageLog
 from agentmem.messages import Group, Message, Role, from_ranges, in_order, to_ranges
-from agentmem.packing import PACKED_BYTES
+from agentmem.packing import PACKED_BYTES, unpack
 from agentmem.values import Wire
 
 LEFT = (
@@ -43,7 +44,8 @@ class CarriedMemory(Wire):
         forgotten: Ids of messages that must stay forgotten, as ranges.
         shortened: Ids of tool results that are shown shortened, as ranges.
         transcripts: How far they are.
-        given: Call ids as code wrote them, to our own.
+        given: Call ids as code wrote them, to our own, of the calls that go along.
+        session: The run in which the conversation began; empty in what older versions wrote.
         next: The number of the next id.
         turn: The number of the last turn.
         summaries: How many were made.
@@ -57,11 +59,26 @@ class CarriedMemory(Wire):
     shortened: list[str] = []
     transcripts: list[CarriedTranscript] = []
     given: dict[str, str] = {}
+    session: str = ""
     next: int = 0
     turn: int = 0
     summaries: int = 0
     cap: int | None = None
     prompt_tokens: int = 0
+
+
+def checked_dump(restore: object) -> CarriedMemory:
+    """Read what code gives as `restore`.
+
+    Raises:
+        InvalidInput: It is no dump.
+    """
+    if isinstance(restore, CarriedMemory):
+        return restore
+    if not isinstance(restore, bytes):
+        kind = type(restore).__name__
+        raise InvalidInput(f"restore takes the bytes that dump() gave, not {kind}")
+    return unpack(CarriedMemory, restore, "restore")
 
 
 def take(
@@ -106,7 +123,7 @@ def restored(carried: CarriedMemory) -> MessageLog:
 def pack_within(
     shown: Sequence[Group],
     packed: Callable[[Sequence[Group]], bytes],
-    marker: Callable[[], Message],
+    marker: Message,
     limit: int = PACKED_BYTES,
 ) -> bytes | None:
     """Pack a conversation, without its oldest groups where the whole is too large.
@@ -118,7 +135,7 @@ def pack_within(
     Args:
         shown: The conversation's groups.
         packed: Packs some of them, with whatever goes on besides.
-        marker: Makes the message that stands for what left.
+        marker: Stands for what left.
         limit: Bytes of the result.
 
     Returns:
@@ -130,7 +147,7 @@ def pack_within(
     room = RAW_BYTES
     while True:
         kept = _newest(sizes, room)
-        front = first or ([[marker()]] if kept < len(rest) else [])
+        front = first or ([[marker]] if kept < len(rest) else [])
         result = packed([*front, *rest[len(rest) - kept :]])
         if len(result) <= limit:
             return result

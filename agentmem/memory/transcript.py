@@ -86,12 +86,17 @@ class Transcripts:
         return found
 
     async def append(
-        self, store: Store, log: MessageLog, reference: Callable[[list[str]], Prompt]
+        self,
+        store: Store,
+        session: str,
+        log: MessageLog,
+        reference: Callable[[list[str]], Prompt],
     ) -> int:
         """Append what a scope's transcript lacks, in batches; advances only on the store's answer.
 
         Args:
             store: The scope.
+            session: The conversation's name there.
             log: The conversation. A message forgotten before its first try is never appended; one
                 forgotten since keeps its number and loses its text, in the store too.
             reference: Makes messages travel by reference.
@@ -108,13 +113,13 @@ class Transcripts:
         while progress.numbered:
             batch = next_batch(progress.numbered, log.__getitem__)
             forgotten = [i for i in batch if i in log.forgotten]
-            held = await _append(progress, store, reference(batch), forgotten)
+            held = await _append(progress, store, session, reference(batch), forgotten)
             done = min(held - progress.acknowledged, len(batch))
             progress.acknowledged += done
             progress.blanked += [i for i in batch[:done] if i in forgotten]
             del progress.numbered[:done]
         while late := progress.late(log)[:BATCH]:
-            await _append(progress, store, reference([]), late)
+            await _append(progress, store, session, reference([]), late)
             progress.blanked += late
         return progress.acknowledged
 
@@ -143,10 +148,12 @@ def _number(progress: _Progress, log: MessageLog) -> None:
     progress.seen = len(log)
 
 
-async def _append(progress: _Progress, store: Store, prompt: Prompt, forgotten: list[str]) -> int:
+async def _append(
+    progress: _Progress, store: Store, session: str, prompt: Prompt, forgotten: list[str]
+) -> int:
     request = Append(
         store=store,
-        session=workflow.info().first_execution_run_id,
+        session=session,
         first=progress.acknowledged + 1,
         prompt=prompt,
         forgotten=forgotten,

@@ -8,7 +8,14 @@ from temporalio import workflow
 
 from agentmem.contracts.calls import Prompt, Store
 from agentmem.errors import AgentMemError, InvalidInput
-from agentmem.memory.carried import LEFT, CarriedMemory, pack_within, restored, take
+from agentmem.memory.carried import (
+    LEFT,
+    CarriedMemory,
+    checked_dump,
+    pack_within,
+    restored,
+    take,
+)
 from agentmem.memory.compaction import SHORTENED_BYTES, tokens
 from agentmem.memory.conversations import conversations
 from agentmem.memory.entries import Entry, entries, parse_entry
@@ -18,7 +25,7 @@ from agentmem.memory.settings import checked_settings
 from agentmem.memory.transcript import Transcripts
 from agentmem.memory.view import View, select
 from agentmem.messages import Group, Message, Role
-from agentmem.packing import pack, unpack
+from agentmem.packing import pack
 from agentmem.values import JSONObject
 
 
@@ -31,6 +38,7 @@ class WorkingMemory:
     Attributes:
         lock: Held for a whole turn, so that turns of one conversation never mix.
         log: The messages, for the agent loop.
+        session: The run in which the conversation began, by which transcripts know it.
     """
 
     def __init__(
@@ -57,10 +65,9 @@ class WorkingMemory:
         self.prompt_tokens = 0
         self.turn = 0
         self.summaries = 0
-        if isinstance(restore, bytes):
-            restore = unpack(CarriedMemory, restore, "restore")
+        self.session = _began_in()
         if restore is not None:
-            self._restore(restore)
+            self._restore(checked_dump(restore))
         self._references = PromptReferences(self.log)
         self.name = conversations().add(self.log) if workflow.in_workflow() else "wm0"
 
@@ -125,7 +132,7 @@ class WorkingMemory:
             temporalio.exceptions.ActivityError: The store did not take it; nothing is lost, and
                 the next call tries the same again.
         """
-        return await self._transcripts.append(store, self.log, self.reference)
+        return await self._transcripts.append(store, self.session, self.log, self.reference)
 
     def is_ahead_of(self, store: Store) -> bool:
         """Tell whether the conversation has something that a scope's transcript may lack."""
@@ -167,17 +174,22 @@ class WorkingMemory:
             At most 1 MiB; None if what must go along is too large by itself.
         """
         transcripts = self._transcripts.carried(self.log)
-        counts = {"turn": self.turn, "summaries": self.summaries}
+        marker = Message(id=f"m{self.log.next}", role=Role.SUMMARY, content=LEFT)
+        fields = {
+            "session": self.session,
+            "turn": self.turn,
+            "summaries": self.summaries,
+            "cap": self._cap,
+            "prompt_tokens": self.prompt_tokens,
+        }
 
         def packed(shown: Sequence[Group]) -> bytes:
             carried = take(self.log, shown, transcripts)
-            size = self.prompt_tokens
-            return wrap(
-                carried.replace(given=self._given, cap=self._cap, prompt_tokens=size, **counts)
-            )
-
-        def marker() -> Message:
-            return Message(id=self.reserve(), role=Role.SUMMARY, content=LEFT)
+            calls = {call.id for group in shown for call in group[0].calls}
+            given = {name: own for name, own in self._given.items() if own in calls}
+            # Counted in the next run only: packing changes nothing of this one.
+            number = self.log.next + (shown[:1] == [[marker]])
+            return wrap(carried.replace(given=given, next=number, **fields))
 
         return pack_within(self._lasting(), packed, marker)
 
@@ -192,6 +204,7 @@ class WorkingMemory:
         self.log = restored(carried)
         self._transcripts = Transcripts(carried.transcripts, seen=len(self.log))
         self._given = dict(carried.given)
+        self.session = carried.session or _first_run()
         self.turn = carried.turn
         self.summaries = carried.summaries
         self._cap = carried.cap
@@ -300,6 +313,15 @@ def working_memory(
     return WorkingMemory(
         window, max_tokens, compact_model, compact_threshold, compact_preserve, restore
     )
+
+
+def _began_in() -> str:
+    # Runs that follow, by cron or a retry, may begin a conversation anew: theirs is another one.
+    return workflow.info().original_execution_run_id if workflow.in_workflow() else ""
+
+
+def _first_run() -> str:
+    return workflow.info().first_execution_run_id if workflow.in_workflow() else ""
 
 
 def _now() -> datetime:

@@ -2,6 +2,7 @@
 
 import random
 import zlib
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from agentmem.memory.carried import LEFT, CarriedMemory, pack_within
 from agentmem.memory.working import WorkingMemory, working_memory
 from agentmem.messages import Message, Role
 from agentmem.packing import PACKED_BYTES, pack, unpack
+from agentmem.values import dump_json
 from tests.unit.test_view_properties import Action, actions, bounds, play
 
 
@@ -80,16 +82,46 @@ def test_one_message_too_large_for_all_leaves_too() -> None:
 def test_what_must_go_along_and_does_not_fit_is_said() -> None:
     """Where what no store has is too much by itself, nothing is handed on: the change waits."""
     marker = Message(id="m0", role=Role.SUMMARY, content=LEFT)
-    assert pack_within([[marker]], lambda _: b"x" * 11, lambda: marker, limit=10) is None
-    assert pack_within([[marker]], lambda _: b"x" * 10, lambda: marker, limit=10) == b"x" * 10
+    assert pack_within([[marker]], lambda _: b"x" * 11, marker, limit=10) is None
+    assert pack_within([[marker]], lambda _: b"x" * 10, marker, limit=10) == b"x" * 10
 
 
 def test_what_is_no_dump_is_refused() -> None:
     """A wrong `restore` is a clear error, a bomb of zeros too."""
     bomb = zlib.compress(b'{"next": ' + b"0" * 100_000_000)
-    for wrong in (b"", b"x", pack(CarriedMemory())[:-3], bomb, zlib.compress(b"[]")):
+    dumps = [b"", b"x", pack(CarriedMemory())[:-3], bomb, zlib.compress(b"[]")]
+    wrong: list[Any] = [*dumps, "text", "", 0, [1], {"messages": []}]
+    for one in wrong:
         with pytest.raises(InvalidInput, match="restore"):
-            working_memory(restore=wrong)
+            working_memory(restore=one)
+
+
+def test_packing_changes_nothing_of_the_run() -> None:
+    """However often it is packed, and however well: ids are given one by one, none twice."""
+    memory = conversation(*[400_000] * 12)
+    first = memory.dump()
+    assert memory.dump() == first
+    assert memory.reserve() == "m12"
+    other = working_memory(restore=first)
+    assert other.messages()[0].text == LEFT
+    assert other.messages()[0].id == "m12"
+    assert other.reserve() == "m13"
+
+
+async def test_names_of_calls_leave_with_their_calls() -> None:
+    """What code called its calls goes along for those that go along: it does not pile up."""
+    memory = working_memory(window=4)
+    for number in range(50):
+        await memory.memorize("user", f"question {number}")
+        calls = [{"id": f"provider-{number}", "name": "ping"}]
+        await memory.memorize("tool_call", dump_json({"calls": calls}))
+        await memory.memorize(
+            "tool_result", dump_json({"call_id": f"provider-{number}", "output": "pong"})
+        )
+    carried = unpack(CarriedMemory, memory.dump(), "it")
+    assert list(carried.given) == ["provider-49"]
+    other = working_memory(window=4, restore=memory.dump())
+    await other.memorize("tool_result", dump_json({"call_id": "provider-49", "output": "again"}))
 
 
 def test_packing_round_trips() -> None:

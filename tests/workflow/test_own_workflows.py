@@ -114,6 +114,7 @@ async def test_long_term_memory_and_its_tools_register_once(
         ("client", "ConfigurationError", "named"),
         ("blank", "InvalidInput", "instruction"),
         ("context", "InvalidInput", "context"),
+        ("restore", "InvalidInput", "dict"),
         ("limits", "ConfigurationError", "keys"),
         ("memorize", "InvalidInput", "NoneType"),
         ("sqlite", "ConfigurationError", "sqlite"),

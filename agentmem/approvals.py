@@ -48,12 +48,14 @@ class Approvals:
     """The calls of one workflow that wait for a person; several may be open at once.
 
     Attributes:
+        answers: How many people have given.
         on_change: Called when a call begins to wait, and when it no longer does.
     """
 
     def __init__(self) -> None:
         self._waiting: dict[str, _Waiting] = {}
         self._closed = ""
+        self.answers = 0
         self.on_change: Callable[[], None] = lambda: None
 
     async def ask(
@@ -113,6 +115,7 @@ class Approvals:
     async def approve(self, *args: Any) -> bool:
         """Answer an open call: the update `approve`."""
         answer = self._read(args)
+        self.answers += 1
         self._waiting[answer.call].answer = answer
         return answer.ok
 

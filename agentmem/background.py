@@ -23,8 +23,10 @@ class Background:
     Attributes:
         answers: How many there were.
         undreamt: Whether the transcript has messages that no dream was told of.
-        continued: Whether there was a run before this one.
+        continued: Whether the session went on in a new run, or tried to: then the transcript gets
+            the whole of it.
         last_dream: When a dream was last started, or told that there is more.
+        on_dream: Called then.
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class Background:
         self.undreamt = False
         self.continued = False
         self.last_dream: datetime | None = None
+        self.on_dream: Callable[[], None] = lambda: None
         self._agent = agent
         self._hook = hook
         self._store = store
@@ -58,8 +61,13 @@ class Background:
         self._queue: list[str | None] = []
         self._busy = False
         self._last = workflow.now()
-        self._working: Callable[[], bool] = lambda: False
+        self._talking: Callable[[], bool] = lambda: False
         self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def working(self) -> bool:
+        """Whether a hook runs or is queued."""
+        return bool(self._queue) or self._busy
 
     def start(self) -> None:
         """Begin to run hooks."""
@@ -67,16 +75,16 @@ class Background:
             self._tasks.append(asyncio.create_task(self._work()))
 
     def watch(
-        self, end_after_minutes: float, end: Callable[[], None], working: Callable[[], bool]
+        self, end_after_minutes: float, end: Callable[[], None], talking: Callable[[], bool]
     ) -> None:
         """Begin to watch for quiet times.
 
         Args:
-            working: Whether a turn is accepted and not over: such a time is not quiet.
+            talking: Whether a turn is accepted and not over: such a time is not quiet.
             end_after_minutes: Call `end` after so many quiet minutes; 0 means never.
             end: Ends the session.
         """
-        self._working = working
+        self._talking = talking
         if "idle" in self._on:
             self._tasks.append(asyncio.create_task(self._watch(self._idle, self._dream_if_ahead)))
         if end_after_minutes > 0:
@@ -122,11 +130,11 @@ class Background:
 
     async def settle(self) -> None:
         """Wait for what is queued, 60 s at most."""
-        if not self._queue and not self._busy:
+        if not self.working:
             return
         try:
             await workflow.wait_condition(
-                lambda: not self._queue and not self._busy,
+                lambda: not self.working,
                 timeout=FINISH,
                 timeout_summary="hooks may take so long",
             )
@@ -135,8 +143,7 @@ class Background:
 
     def _dream_if_ahead(self) -> None:
         # What the store has not confirmed counts, so a hook that failed is made good here.
-        waiting = bool(self._queue) or self._busy
-        if not waiting and (self.undreamt or self.memory.is_ahead_of(self._store)):
+        if not self.working and (self.undreamt or self.memory.is_ahead_of(self._store)):
             self._queue.append(None)
 
     async def _work(self) -> None:
@@ -157,14 +164,15 @@ class Background:
         self.undreamt = self._hook.started == before
         if not self.undreamt:
             self.last_dream = workflow.now()
+            self.on_dream()
 
     async def _watch(self, quiet: timedelta, then: Callable[[], None]) -> None:
         """Call `then` once for each quiet time; one timer for each, not one a turn."""
         while True:
-            await workflow.wait_condition(lambda: not self._working())
+            await workflow.wait_condition(lambda: not self._talking())
             seen = self._last
             left = seen + quiet - workflow.now()
             await workflow.sleep(max(left, timedelta(seconds=1)))
-            if self._last == seen and not self._working():
+            if self._last == seen and not self._talking():
                 then()
                 await workflow.wait_condition(lambda seen=seen: self._last != seen)

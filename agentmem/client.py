@@ -10,7 +10,7 @@ from temporalio.client import Client, WorkflowHandle, WorkflowUpdateFailedError
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.envconfig import ClientConfig, ClientConnectConfig
 from temporalio.exceptions import ApplicationError
-from temporalio.service import RPCError
+from temporalio.service import RPCError, RPCStatusCode
 
 from agentmem.contracts import Answer
 from agentmem.errors import ConfigurationError, RollingOver, SessionBusy
@@ -129,6 +129,7 @@ async def ask(
     Raises:
         WorkflowUpdateFailedError: The turn failed, or the session did not take the message; the
             cause is an ApplicationError whose type says which. The session goes on.
+        temporalio.service.RPCError: There is no such session, or it has ended.
     """
     turn = turn or str(uuid4())
     deadline = asyncio.get_running_loop().time() + patience.total_seconds()
@@ -141,6 +142,12 @@ async def ask(
         except WorkflowUpdateFailedError as error:
             cause = error.cause
             later = isinstance(cause, ApplicationError) and cause.type in _LATER
+            if not later or asyncio.get_running_loop().time() > deadline:
+                raise
+        except RPCError as error:
+            # What came in the very moment of the change is taken back; the turn's id makes a
+            # second try safe.
+            later = error.status == RPCStatusCode.FAILED_PRECONDITION
             if not later or asyncio.get_running_loop().time() > deadline:
                 raise
         await asyncio.sleep(pause)

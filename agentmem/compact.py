@@ -3,11 +3,11 @@
 from collections.abc import Callable
 
 from temporalio import workflow
-from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
+from temporalio.exceptions import ActivityError, ApplicationError
 
 from agentmem import contracts
 from agentmem.contracts import Compact, Usage
-from agentmem.failures import describe
+from agentmem.failures import describe, raise_cancellation
 from agentmem.memory.compaction import fits, plan
 from agentmem.memory.working import WorkingMemory
 from agentmem.policies import COMPACT
@@ -85,8 +85,7 @@ class Compaction:
                 **COMPACT,
             )
         except ActivityError as error:
-            if is_cancelled_exception(error):
-                raise
+            raise_cancellation(error)
             workflow.logger.warning("%s is not summarised: %s", memory.name, describe(error))
             return False
         self._spend(made.usage)

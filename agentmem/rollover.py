@@ -53,8 +53,8 @@ class Rollover:
     """Says when a session is to go on in a new run.
 
     Attributes:
-        is_due: Whether it is, as of the end of the last turn. Not asked of Temporal at any other
-            time: a message that is refused wakes the workflow too, but leaves no event, so on
+        is_due: Whether it is. Temporal is asked at the end of a turn, and at no other time: a
+            message that is refused wakes the workflow too, but leaves no event, so on
             replay a condition on the history's length would come true at another moment.
         updates: Updates that this run has taken.
     """
@@ -64,14 +64,25 @@ class Rollover:
         self.updates = 0
         self._not_before = 0
 
-    def after_turn(self, limits: RunLimits) -> None:
-        """Take note that a turn ended: only then can it become due."""
+    def took_update(self, limits: RunLimits | None) -> None:
+        """Take note of an update: Temporal takes few, and not every one makes a turn."""
+        self.updates += 1
+        if limits is not None and self.updates == limits.updates:
+            self.is_due = True
+
+    def after_turn(self, limits: RunLimits, answers: int) -> None:
+        """Take note that a turn ended: only then can the history's length make it due.
+
+        Args:
+            limits: The agent's.
+            answers: What people answered to calls that waited, updates too.
+        """
         info = workflow.info()
         events = info.get_current_history_length()
         self.is_due = events >= self._not_before and (
             events >= limits.events
             or info.get_current_history_size() >= limits.history_bytes
-            or self.updates >= limits.updates
+            or self.updates + answers >= limits.updates
             or info.is_continue_as_new_suggested()
             or info.is_target_worker_deployment_version_changed()
         )

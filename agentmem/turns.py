@@ -120,8 +120,6 @@ class Turns:
             raise
         finally:
             self.leave(place)
-            self._running = None
-            self._cancelling = False
         self._remember(Outcome(id=turn, answer=answer))
         return answer
 
@@ -154,6 +152,9 @@ class Turns:
             if not self._cancelling:
                 raise
             raise TurnFailed("the turn was cancelled; the session goes on") from error
+        finally:
+            self._running = None
+            self._cancelling = False
 
     def _remember(self, outcome: Outcome) -> None:
         self._outcomes[outcome.id] = outcome

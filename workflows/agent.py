@@ -79,7 +79,8 @@ class AgentWorkflow:
                 self._turns.leave(self._first)
             await workflow.wait_condition(workflow.all_handlers_finished)
             raise
-        self._approvals.on_change = self._show
+        self._approvals.on_change = self._session.background.on_dream = self._show
+        self._show()
         self._session.background.start()
         changing = False
         try:
@@ -143,7 +144,8 @@ class AgentWorkflow:
             # A turn that is evicted ends here too, where there is no workflow any more.
             if self._session is not None and workflow.in_workflow():
                 self._session.background.touch()
-                self._rollover.after_turn(self._session.definition.run_limits)
+                limits = self._session.definition.run_limits
+                self._rollover.after_turn(limits, self._approvals.answers)
                 self._show()
         if self._session is not None:
             self._session.background.answered(answer.text)
@@ -153,11 +155,15 @@ class AgentWorkflow:
         if self._session is not None:
             workflow.set_current_details(session_details(self._session, self._turns.count))
 
+    def _took_update(self) -> None:
+        session = self._session
+        self._rollover.took_update(session.definition.run_limits if session else None)
+
     def _answerer(self) -> Ask | AgentMemError | None:
         return self._problem or (self._session and self._session.assistant.ask)
 
     async def _accepted(self, args: tuple[Any, ...]) -> Answer:
-        self._rollover.updates += 1
+        self._took_update()
         turn = _turn_id()
         if self._turns.knows(turn):
             return self._turns.outcome(turn)
@@ -210,7 +216,7 @@ class AgentWorkflow:
     @workflow.update(name="cancel_turn", description="Cancel the running turn.")
     async def cancel_turn(self, *_: Any) -> bool:
         """Cancel the running turn; returns whether there was one."""
-        self._rollover.updates += 1
+        self._took_update()
         return self._turns.cancel()
 
     @workflow.signal(name="cancel_turn", description="Cancel the running turn.")
@@ -221,7 +227,7 @@ class AgentWorkflow:
     @workflow.update(name="end", description="End the session after the accepted messages.")
     async def end(self, *_: Any) -> JSONObject:
         """End the session; returns how many turns it had once the accepted ones are answered."""
-        self._rollover.updates += 1
+        self._took_update()
         self._end()
         await workflow.wait_condition(lambda: bool(self._problem or not self._turns.open))
         return {"turns": self._turns.count}

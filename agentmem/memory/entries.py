@@ -13,7 +13,7 @@ from agentmem.contracts.calls import PAGE_BYTES
 from agentmem.errors import InvalidInput
 from agentmem.inputs import MESSAGE_BYTES
 from agentmem.messages import Message, Role, ToolCall
-from agentmem.values import JSONObject, JSONValue, dump_json, encoded_size
+from agentmem.values import JSONObject, JSONValue, clip, dump_json, encoded_size
 
 Entry = dict[str, str]
 
@@ -43,6 +43,12 @@ def _reasoning(message: Message) -> JSONObject:
     return {"text": "\n".join(filter(None, texts)), "opaque": message.reasoning}
 
 
+WHOLE_BYTES = 1_800_000
+"""Encoded bytes up to which people are shown a message as it is: over 2 MiB a query fails, and what
+stands in quotes inside of quotes takes four times its size."""
+
+_CUT_BYTES = WHOLE_BYTES // 3
+
 PAGE_MESSAGES = 50
 """Messages in one page for people, if they ask for no other number."""
 
@@ -55,7 +61,8 @@ def page(messages: Sequence[Message], args: Sequence[Any]) -> JSONObject:
         args: `offset` (0) and `limit` (50) as people sent them.
 
     Returns:
-        `messages` (entries), `total`, and `next`: the offset of the next page, None at the end.
+        `messages` (entries; what is too large for an answer is cut), `total`, and `next`: the
+        offset of the next page, None at the end.
 
     Raises:
         InvalidInput: An argument is no whole number of at least 0.
@@ -66,13 +73,23 @@ def page(messages: Sequence[Message], args: Sequence[Any]) -> JSONObject:
     size = 0
     end = offset
     for message in messages[offset : offset + limit]:
-        found = entries(message)
-        size += sum(encoded_size(entry["content"]) for entry in found)
+        found = _bounded(entries(message))
+        size += _size(found)
         if shown and size > PAGE_BYTES:
             break
         shown += found
         end += 1
     return {"messages": shown, "total": len(messages), "next": end if end < len(messages) else None}
+
+
+def _bounded(found: list[Entry]) -> list[Entry]:
+    if _size(found) <= WHOLE_BYTES:
+        return found
+    return [{**entry, "content": clip(entry["content"], _CUT_BYTES)} for entry in found]
+
+
+def _size(found: list[Entry]) -> int:
+    return sum(encoded_size(entry["content"]) for entry in found)
 
 
 def _number(args: Sequence[Any], place: int, name: str, default: int) -> int:

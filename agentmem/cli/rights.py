@@ -77,7 +77,10 @@ def export(
     if file is None:
         sys.stdout.write(text)
         return
-    file.write_text(text, encoding="utf-8")
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        refuse(f"{file} cannot be written: {error.strerror}")
     typer.echo(f"{len(rows)} rows written to {file}", err=True)
 
 
@@ -104,7 +107,8 @@ def import_(
 
 def _read(file: Path) -> list[JSONObject]:
     rows = list(_lines(file))
-    if not rows or rows[0].get(_HEAD) != FORMAT:
+    names = (rows[0].get("agent"), rows[0].get("scope")) if rows else ()
+    if not rows or rows[0].get(_HEAD) != FORMAT or not all(isinstance(name, str) for name in names):
         raise ConfigurationError(
             f"{file} does not begin as an export of this version ({_HEAD} {FORMAT})"
         )
@@ -112,11 +116,11 @@ def _read(file: Path) -> list[JSONObject]:
 
 
 def _lines(file: Path) -> Iterator[JSONObject]:
-    with file.open(encoding="utf-8") as lines:
+    with file.open("rb") as lines:  # a line that is no UTF-8 is no JSON either
         for number, line in enumerate(lines, 1):
             try:
                 row: Any = json.loads(line)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise ConfigurationError(f"{file}, line {number} is no JSON") from error
             if not isinstance(row, dict):
                 raise ConfigurationError(f"{file}, line {number} is no JSON object")
@@ -127,6 +131,8 @@ async def _what_temporal_keeps() -> str:
     """Say for how long Temporal still has what was said; asks the server if one answers."""
     try:
         days = await retention_days(await connect())
+        # A process that exits now is aborted while a thread of the SDK lets go of the answer.
+        await asyncio.sleep(0.1)
     except ConfigurationError:
         how_long = "the retention time of its namespace (3 days unless it was set otherwise)"
     else:

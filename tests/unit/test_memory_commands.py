@@ -175,14 +175,27 @@ def test_what_dreams_hold_back_is_decided(tmp_path: Path) -> None:
     assert run(url, "apply", "nowhere", at=at).exit_code == 1
 
 
-@pytest.mark.parametrize("content", ["", "{}\n", "[1]\n", "no JSON\n", '{"agentmem_export": 9}\n'])
-def test_what_is_no_export_is_refused(content: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "content",
+    [
+        *(b"", b"{}\n", b"[1]\n", b"no JSON\n", b'{"agentmem_export": 9}\n'),
+        *(b"\xff\xfe", b'{"agentmem_export": 1}\n', b"[" * 100_000),
+        b'{"agentmem_export": 1, "agent": 5, "scope": null}\n',
+    ],
+)
+def test_what_is_no_export_is_refused(content: bytes, tmp_path: Path) -> None:
     """A line says what is wrong with the file, and nothing is stored."""
     file = tmp_path / "odd.jsonl"
-    file.write_text(content)
+    file.write_bytes(content)
     refused = run(f"sqlite:///{tmp_path}/x.db", "import", str(file), at=())
     assert refused.exit_code == 1
     assert str(file) in refused.stderr
+
+
+def test_an_export_needs_a_place_to_go(url: str, tmp_path: Path) -> None:
+    """A file that cannot be written is a line and exit code 1."""
+    refused = run(url, "export", str(tmp_path / "missing" / "ada.jsonl"))
+    assert (refused.exit_code, "cannot be written" in refused.stderr) == (1, True)
 
 
 def test_an_export_that_was_cut_off_is_refused(url: str, tmp_path: Path) -> None:

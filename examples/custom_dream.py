@@ -24,7 +24,7 @@ from agentmem import (
     sqlite,
     working_memory,
 )
-from agentmem.contracts import Phase
+from agentmem.contracts import Begun, Phase
 from agentmem.policies import BEGIN, COMMIT, PHASE
 
 LIMITS = DreamLimits(gather_signal=5, consolidate=15, keys=50)
@@ -49,20 +49,25 @@ class MyDream:
         self._more = False
         request = request.replace(limits=LIMITS)
         begun = await workflow.execute_activity(contracts.begin, request, **BEGIN)
-        if begun.status != "ready":
-            return DreamReport(status=begun.status, reason=begun.reason)
+        report = DreamReport(status=begun.status, reason=begun.reason)
+        if begun.status == "ready":
+            report = await self._dream(begun)
+        if report.applied:
+            await self._portray(request)
+        # Whatever this round found: who appended meanwhile has said so, or not all fitted in.
+        if self._more or begun.more_evidence:
+            workflow.continue_as_new(request)
+        return report
+
+    async def _dream(self, begun: Begun) -> DreamReport:
+        """Run the four phases and commit."""
         phase = Phase(
             dream=begun.dream, store=begun.store, model=begun.model, limit=1, keys=LIMITS.keys
         )
         for name, activity in PHASES.items():
             limited = phase.replace(limit=getattr(LIMITS, name))
             await workflow.execute_activity(activity, limited, summary=name, **PHASE)
-        report = await workflow.execute_activity(contracts.commit, phase, **COMMIT)
-        if report.applied:
-            await self._portray(request)
-        if self._more:
-            workflow.continue_as_new(request)
-        return report
+        return await workflow.execute_activity(contracts.commit, phase, **COMMIT)
 
     async def _portray(self, request: DreamInput) -> None:
         """Write what is known in two sentences, beside the facts and not among them."""

@@ -4,9 +4,11 @@ import uuid
 from pathlib import Path
 from typing import Any
 
+from temporalio import activity
 from temporalio.client import Client
+from temporalio.worker import Worker
 
-from agentmem.contracts import Store
+from agentmem.contracts import Begun, DreamInput, Store
 from agentmem.dreaming.hook import dream_id
 from agentmem.testing import Reply, Request, reply
 from examples.custom_dream import Diary, MyDream
@@ -45,3 +47,24 @@ async def test_a_dream_of_ones_own_has_limits_and_a_phase_more(
             "portrait": "Keeps a cat. It is named Momo."
         }
         assert await task_failures(handle) == []
+
+
+async def test_a_dream_of_ones_own_that_finds_nothing_leaves_no_late_message(
+    client: Client,
+) -> None:
+    """Told of more between its look and its end, it looks again: nobody else is told."""
+    name, queue = f"dream-{uuid.uuid4()}", f"queue-{uuid.uuid4()}"
+    looks: list[str] = []
+
+    @activity.defn(name="dream.begin")
+    async def begin(request: DreamInput) -> Begun:
+        looks.append(request.scope)
+        if len(looks) == 1:  # somebody appends behind the look, and says so
+            await client.get_workflow_handle(name).signal("more")
+        store = Store(provider="sqlite:x.db", agent="diary", scope=request.scope)
+        return Begun(status="nothing_new", store=store)
+
+    async with Worker(client, task_queue=queue, workflows=[MyDream], activities=[begin]):
+        request = DreamInput(agent="diary", scope="ada")
+        report = await client.execute_workflow(MyDream.run, request, id=name, task_queue=queue)
+    assert (report.status, looks) == ("nothing_new", ["ada", "ada"])

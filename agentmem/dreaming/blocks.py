@@ -6,13 +6,11 @@ from typing import Any
 from agentmem.dreaming.changes import Change, Finding, Orientation
 from agentmem.dreaming.language.text import Rarity, content, text_of
 from agentmem.dreaming.prompts import fact_line, shown, stamp
+from agentmem.dreaming.sizes import MESSAGE_CHARACTERS
 from agentmem.facts import Fact
 from agentmem.memory.providers.protocol import TranscriptRow
 from agentmem.values import JSONObject, dump_json
 
-MESSAGE_CHARACTERS = 16_000
-"""The longest message that is shown whole; of a longer one its first three quarters of that and
-its last quarter, with the full size between."""
 _VALUE_CHARACTERS = 500
 _NEAR = 3
 

@@ -3,17 +3,20 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 
 from agentmem.contracts import Begun, DreamInput, Store
+from agentmem.dreaming.blocks import transcript_lines
 from agentmem.dreaming.carry import carried
 from agentmem.dreaming.changes import Finding
 from agentmem.dreaming.draft import Draft
 from agentmem.dreaming.gate import gate
 from agentmem.dreaming.language.dates import local_day
 from agentmem.dreaming.language.text import text_of
+from agentmem.dreaming.parts import split
 from agentmem.dreaming.prompts import PROMPT_VERSION
-from agentmem.dreaming.sizes import EVIDENCE_ROWS, sizes
-from agentmem.dreaming.snapshot import Kept
+from agentmem.dreaming.sizes import CHUNKS, EVIDENCE_ROWS, Sizes, sizes
+from agentmem.dreaming.snapshot import Kept, by_alias
 from agentmem.dreaming.thresholds import THRESHOLDS
 from agentmem.dreaming.trouble import passed_over, portion
 from agentmem.facts import Tombstone
@@ -65,7 +68,7 @@ async def open_dream(
         if not answer.open:
             return begun.replace(status="skipped", reason=answer.reason, facts=len(facts))
         fits = sizes(request.limits.context or opening.context)
-        rows, more = await _evidence(provider, opening.store, fits.evidence)
+        rows, more = await _evidence(provider, opening.store, fits)
         if not rows:
             return begun.replace(status="nothing_new", facts=len(facts))
         # After the facts: what is forgotten in between stands in both, never in neither.
@@ -128,16 +131,28 @@ def to_ranges(rows: Sequence[TranscriptRow]) -> list[Range]:
 
 
 async def _evidence(
-    provider: TransactionalProvider, store: Store, most: int
+    provider: TransactionalProvider, store: Store, fits: Sizes
 ) -> tuple[list[TranscriptRow], bool]:
     """Return the rows that fit, one at least, and whether there are more."""
-    found = await provider.unread(store.agent, store.scope, 2 * most)
+    found = await provider.unread(store.agent, store.scope, 2 * fits.evidence)
     size = 0
     for number, row in enumerate(found):
         size += len(row.text.encode())
-        if number and (size > most or number >= EVIDENCE_ROWS):
-            return found[:number], True
-    return found, False
+        if number and (size > fits.evidence or number >= EVIDENCE_ROWS):
+            found, more = found[:number], True
+            break
+    else:
+        more = False
+    taken = _in_chunks(found, fits)
+    return found[:taken], more or taken < len(found)
+
+
+def _in_chunks(rows: Sequence[TranscriptRow], fits: Sizes) -> int:
+    """Return how many rows gather signal reads in its chunks; of short ones their frame counts."""
+    lines = transcript_lines(by_alias(rows), fits.message)
+    for chunk in islice(split(lines, fits.chunk), CHUNKS, None):
+        return int(chunk[0]["id"][1:]) - 1
+    return len(rows)
 
 
 def _draft(

@@ -9,7 +9,6 @@ from datetime import date
 
 from agentmem.contracts import Phase, PhaseResult
 from agentmem.dreaming.blocks import (
-    MESSAGE_CHARACTERS,
     change_lines,
     count_lines,
     finding_lines,
@@ -106,9 +105,8 @@ async def orient(job: Job) -> PhaseResult:
 async def gather_signal(job: Job) -> PhaseResult:
     """Find what the new messages tell."""
     draft, kept = job.desk.draft, job.desk.kept
-    longest = min(MESSAGE_CHARACTERS, kept.sizes.chunk // 4)
     new = {alias: row for alias, row in draft.rows.items() if alias not in kept.carried_rows}
-    lines = transcript_lines(new, longest)
+    lines = transcript_lines(new, kept.sizes.message)
     if not any("text" in line for line in lines):
         return await job.end(kept, "nothing was said that is not known", {"findings": 0})
     work = GatherWork(draft, job.name)

@@ -12,6 +12,9 @@ PREFIX_SHARE = 0.3
 EVIDENCE_BYTES = 200_000
 """Bytes of text that one round reads; what is left waits for the next."""
 EVIDENCE_ROWS = 500
+MESSAGE_CHARACTERS = 16_000
+"""The longest message that is shown whole; of a longer one its first three quarters of that and
+its last quarter, with the full size between."""
 CHUNKS = 8
 """Requests that gather signal reads its messages in, at most."""
 
@@ -34,6 +37,11 @@ class Sizes(Wire):
     prefix: int = PREFIX_BYTES
     chunk: int = EVIDENCE_BYTES
     reply: int = REPLY_TOKENS
+
+    @property
+    def message(self) -> int:
+        """Characters of the longest message that is shown whole."""
+        return min(MESSAGE_CHARACTERS, self.chunk // 4)
 
     @property
     def evidence(self) -> int:

@@ -120,6 +120,21 @@ async def test_what_does_not_fit_waits(scene: Scene) -> None:
     assert (begun.more_evidence, begun.messages < 300) == (True, True)
 
 
+@pytest.mark.parametrize(("words", "said"), [("ok", 500), ("word" * 90, 200)])
+async def test_gather_signal_asks_eight_times_at_most(scene: Scene, words: str, said: int) -> None:
+    """H-17, M-30: also where messages are so short that their frame is longer; none is lost."""
+    for number in range(said):
+        await scene.said(f"{words} {number}")
+    read: list[str] = []
+    while await scene.provider.unread("assistant", "user-1", 9_999):
+        script = Script()
+        await scene.dream(script, DreamLimits(context=8_192))
+        asked = script.of("gather_signal")
+        assert 0 < len(asked) <= 8
+        read += [line["text"] for one in asked for line in blocks_of(one)["TRANSCRIPT"]]
+    assert read == [f"{words} {number}" for number in range(said)]
+
+
 def cut() -> Answer:
     """A reply that ends in the middle of its hand-in."""
     return says('{"findings": [{"statement": "Visi', finish="length")

@@ -59,6 +59,20 @@ def register_offline(litellm: Any) -> None:
         litellm.custom_provider_map.append({"provider": "agentmem", "custom_handler": handler})
 
 
+def register_ollama(litellm: Any, model: str) -> None:
+    """Make litellm know a model of Ollama's, `ollama_chat/NAME`, without asking Ollama.
+
+    It would ask two to four times a call, by a client that blocks the event loop: with it stop all
+    other calls of the worker and their heartbeats, for as long as Ollama is silent.
+    """
+    known: dict[str, Any] = litellm.model_cost
+    name = model.partition("/")[2]
+    if model not in known:
+        free = {"input_cost_per_token": 0.0, "output_cost_per_token": 0.0}
+        told = known.get(f"ollama/{name}", {})
+        known[model] = {"mode": "chat", **free, **told, "litellm_provider": "ollama_chat"}
+
+
 def _take_content_lists(litellm: Any) -> None:
     # Some servers answer with a list of content parts, and litellm's message holds only text:
     # the texts are joined, and what else there was stands among the provider's own fields.

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from typing import Any
 
-from activities.litellm_loading import register_offline
+from activities.litellm_loading import register_offline, register_ollama
 from agentmem.errors import ModelCallError
 from agentmem.models.plain import plain
 from agentmem.models.streams import Assembly
@@ -19,6 +19,8 @@ def prepared(litellm: Any, request: JSONObject) -> JSONObject:
     """Return what litellm is called with: retries are Temporal's, unknown settings are dropped."""
     model = litellm_name(str(request["model"]))
     sent: JSONObject = {**request, "model": model, "num_retries": 0, "max_retries": 0}
+    if model.startswith("ollama_chat/"):
+        register_ollama(litellm, model)
     if model.startswith("agentmem/"):
         register_offline(litellm)
     elif request.get("tools"):

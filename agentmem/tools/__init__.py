@@ -6,6 +6,8 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, TypeVar, overload
 
+from pydantic import ValidationError
+
 from agentmem.contracts.calls import MOST_RESULT_BYTES, RESULT_BYTES, ToolSpec
 from agentmem.errors import ConfigurationError
 from agentmem.memory.tools import MEMORY_TOOLS
@@ -18,6 +20,8 @@ TOOL_MARK = "__agentmem_tool__"
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _TIMEOUT = timedelta(minutes=5)
+_LONGEST = timedelta(days=7)
+_MOST_RETRIES = 100  # with the longest timeout two years: over 292 the server takes no timeout
 _LEAST_RESULT = 200  # room for the notice that says the full size
 
 
@@ -63,9 +67,9 @@ def tool(
         name: Its name for models and in the Temporal UI, the function's own by default.
         approval: Whether a person must agree to each call.
         writes: Whether calls of a batch run alone and in order, not together.
-        retries: Attempts after the first. Only for what may safely happen twice: by default an
+        retries: Attempts after the first, 100 at most. Only for what may safely happen twice: by default an
             error goes to the model at once, as a `ToolError` always does.
-        timeout: Of one attempt.
+        timeout: Of one attempt, a week at most.
         concurrency: The most calls of one reply that run at a time; None for no bound of its own.
         recalled: Whether its results show what memory knows already, so that no dream learns
             them again.
@@ -74,11 +78,12 @@ def tool(
 
     Raises:
         ConfigurationError: The name is not 1 to 64 letters, digits, `_` or `-`, or is one of
-            agentmem's own; a parameter has no name; a number is out of range.
+            agentmem's own; a parameter has no name; an option is of a wrong type or out of range.
     """
 
     def mark(function: F) -> F:
-        spec = ToolSpec(
+        spec = _spec(
+            function,
             name=name or getattr(function, "__name__", ""),
             approval=approval,
             writes=writes,
@@ -108,8 +113,23 @@ def tool_spec(obj: object) -> ToolSpec:
     return spec
 
 
+def _where(function: Callable[..., Any]) -> str:
+    return f"@tool on {getattr(function, '__qualname__', repr(function))}"
+
+
+def _spec(function: Callable[..., Any], **given: Any) -> ToolSpec:
+    try:
+        return ToolSpec.model_validate(given, strict=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        option = str(first["loc"][0])
+        raise ConfigurationError(
+            f"{_where(function)}: {option} is {given[option]!r:.100}: {first['msg']}"
+        ) from error
+
+
 def _check(spec: ToolSpec, function: Callable[..., Any]) -> None:
-    where = f"@tool on {getattr(function, '__qualname__', repr(function))}"
+    where = _where(function)
     generator = inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
     if not inspect.isfunction(function) or generator:
         raise ConfigurationError(f"{where}: a tool is a function, sync or async, no generator")
@@ -119,8 +139,12 @@ def _check(spec: ToolSpec, function: Callable[..., Any]) -> None:
         )
     if spec.name in MEMORY_TOOLS or spec.name == ASK_USER.name:
         raise ConfigurationError(f"{where}: the name {spec.name!r} is one of agentmem's own tools")
-    if spec.retries < 0 or spec.timeout <= timedelta(0):
-        raise ConfigurationError(f"{where}: retries must be 0 or more, and timeout above zero")
+    if not 0 <= spec.retries <= _MOST_RETRIES:
+        raise ConfigurationError(f"{where}: retries must be 0 to {_MOST_RETRIES}")
+    if not timedelta(0) < spec.timeout <= _LONGEST:
+        raise ConfigurationError(
+            f"{where}: timeout must be above zero, and {_LONGEST.days} days at most"
+        )
     if not _LEAST_RESULT <= spec.result_bytes <= MOST_RESULT_BYTES:
         raise ConfigurationError(
             f"{where}: result_bytes must be {_LEAST_RESULT} to {MOST_RESULT_BYTES}"

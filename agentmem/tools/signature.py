@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
-from pydantic.errors import PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema
 
 from agentmem.errors import ConfigurationError, ToolError
@@ -44,12 +43,20 @@ class Signature:
         try:
             self._model = _arguments_model(function)
             schema = self._model.model_json_schema(schema_generator=_Quiet)
-        except (PydanticUserError, NameError, TypeError) as error:
+        except Exception as error:  # whatever reading the user's annotations raises
             raise ConfigurationError(
-                f"the tool {function.__name__!r} cannot be offered to a model: {error}. Give its "
-                "parameters types that JSON can carry, defined at module level"
+                f"the tool {function.__name__!r} cannot be offered to a model: "
+                f"{_first_line(error)}. Give its parameters types that JSON can carry, defined at "
+                "module level"
             ) from error
         self.schema: JSONObject = plain_schema(schema)
+        self._shown = list(self.schema.get("properties", {}))  # a user's alias is another name
+        if len(self._shown) < len(self.names):
+            raise ConfigurationError(
+                f"the tool {function.__name__!r} cannot be offered to a model: "
+                f"{', '.join(self.names)} are its parameters, and {', '.join(self._shown) or 'none'} "
+                "have a type that JSON can carry and a name of their own"
+            )
 
     def bind(self, arguments: JSONObject) -> dict[str, Any]:
         """Return the keyword arguments to call the function with.
@@ -81,13 +88,19 @@ class Signature:
             f"{'.'.join(map(str, problem['loc']))}: {_reason(problem['type'], problem['msg'])}"
             for problem in error.errors(include_url=False, include_input=False)
         ]
-        problems += [f"{name}: no such parameter" for name in arguments if name not in self.names]
+        problems += [f"{name}: no such parameter" for name in arguments if name not in self._shown]
         required = self.schema.get("required", [])
-        known = [f"{name} (required)" if name in required else name for name in self.names]
+        known = [f"{name} (required)" if name in required else name for name in self._shown]
         return (
             f"The tool was not run, its arguments are wrong. {'; '.join(problems)}. "
             f"Its parameters: {', '.join(known)}."
         )
+
+
+def _first_line(error: Exception) -> str:
+    # pydantic's texts go on with a web address and hints for models of one's own
+    text = str(error).strip().partition("\n")[0].rstrip(".")
+    return text or type(error).__name__
 
 
 def _reason(kind: str, message: str) -> str:

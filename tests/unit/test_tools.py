@@ -4,15 +4,15 @@ import enum
 import json
 from collections.abc import Iterator
 from datetime import date, timedelta
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import pytest
 from pydantic import BaseModel, Field
 
 from agentmem.contracts import ToolSpec
-from agentmem.errors import ConfigurationError
+from agentmem.errors import ConfigurationError, ToolError
 from agentmem.tools import tool, tool_spec
-from agentmem.tools.box import ToolBox, tool_schema
+from agentmem.tools.box import Tool, ToolBox, tool_schema
 
 
 class Unit(enum.Enum):
@@ -147,12 +147,52 @@ def test_only_functions_are_tools() -> None:
             tool(wrong)
 
 
-def test_numbers_out_of_range_are_refused() -> None:
-    """Retries are 0 or more, and a timeout is above zero."""
-    with pytest.raises(ConfigurationError, match="retries must be 0 or more"):
-        tool(name="x", retries=-1)(lambda: None)
-    with pytest.raises(ConfigurationError, match="timeout above zero"):
-        tool(name="x", timeout=timedelta(0))(lambda: None)
+@pytest.mark.parametrize(
+    ("option", "value", "words"),
+    [
+        ("retries", -1, "retries must be 0 to 100"),
+        ("retries", 10**12, "retries must be 0 to 100"),
+        ("retries", "x", "retries is 'x'"),
+        ("timeout", timedelta(0), "timeout must be above zero, and 7 days at most"),
+        ("timeout", timedelta.max, "timeout must be above zero, and 7 days at most"),
+        ("timeout", 5, "timeout is 5: Input should be a valid timedelta"),
+        ("name", 5, "name is 5"),
+    ],
+)
+def test_what_no_activity_could_be_scheduled_with_is_refused(
+    option: str, value: Any, words: str
+) -> None:
+    """A number of attempts or a timeout that Temporal does not take would hang the workflow."""
+    options = {"name": "x", option: value}
+    with pytest.raises(ConfigurationError, match=words):
+        tool(**options)(lambda: None)
+
+
+@pytest.mark.parametrize(
+    "annotation", ["int or (", "date.nothing", "Missing", 5, "ClassVar[int]", "Iterator[int]"]
+)
+def test_an_annotation_that_says_nothing_is_named_with_its_tool(annotation: Any) -> None:
+    """Whatever reading it raises, the worker says which tool it is, in one line."""
+
+    @tool
+    def lost(a: int) -> None: ...
+
+    lost.__annotations__["a"] = annotation
+    with pytest.raises(ConfigurationError, match="the tool 'lost' cannot be offered") as caught:
+        ToolBox([lost])
+    assert "\n" not in str(caught.value)
+
+
+def test_a_parameter_may_have_another_name_for_models() -> None:
+    """An alias is what a model is shown, what it sends, and what a mistake is told by."""
+
+    @tool
+    def aliased(a: Annotated[int, Field(alias="amount")]) -> None: ...
+
+    signature = Tool(aliased).signature
+    assert signature.bind({"amount": "3"}) == {"a": 3}
+    with pytest.raises(ToolError, match=r"amount: missing; a: no such.*: amount \(required\)"):
+        signature.bind({"a": 3})
 
 
 def test_the_description_is_the_docstrings_first_paragraph() -> None:

@@ -9,6 +9,8 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 from temporalio import activity, workflow
 from temporalio.client import (
     Client,
@@ -486,6 +488,31 @@ async def test_ollama_is_asked_by_its_own_tool_calls(
     assert [message["role"] for message in second.messages] == ["user", "assistant", "tool"]
     assert second.messages[1]["thinking"] == "hm"
     assert last.tools == []
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_ollama_is_never_asked_what_its_model_is(
+    models: Models, monkeypatch: pytest.MonkeyPatch, *, stream: bool
+) -> None:
+    """litellm would, by a client that blocks the worker's loop, calls and heartbeats with it."""
+    asked: list[str] = []
+
+    async def served(request: web.Request) -> web.Response:
+        asked.append(request.path)
+        done = {"done": True, "message": {"role": "assistant", "content": "Oslo"}}
+        return web.json_response({"model": "own:7b", **done})
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", served)
+    async with TestServer(app) as server:
+        monkeypatch.setenv("OLLAMA_API_BASE", str(server.make_url("/")).rstrip("/"))
+        messages = [{"role": "user", "content": "where?"}]
+        tools = ToolBox().schemas(TOOLS)
+        request = {"model": "ollama/own:7b", "messages": messages, "tools": tools}
+        async with asyncio.timeout(20):
+            reply = await models.complete(request, stream=stream)
+    assert reply["choices"][0]["message"]["content"] == "Oslo"
+    assert asked == ["/api/chat"]
 
 
 async def test_a_reply_in_parts_is_joined(

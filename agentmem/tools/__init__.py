@@ -67,8 +67,8 @@ def tool(
         name: Its name for models and in the Temporal UI, the function's own by default.
         approval: Whether a person must agree to each call.
         writes: Whether calls of a batch run alone and in order, not together.
-        retries: Attempts after the first, 100 at most. Only for what may safely happen twice: by default an
-            error goes to the model at once, as a `ToolError` always does.
+        retries: Attempts after the first, 100 at most. Only for what may safely happen twice: by
+            default an error goes to the model at once, as a `ToolError` always does.
         timeout: Of one attempt, a week at most.
         concurrency: The most calls of one reply that run at a time; None for no bound of its own.
         recalled: Whether its results show what memory knows already, so that no dream learns

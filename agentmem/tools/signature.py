@@ -53,9 +53,9 @@ class Signature:
         self._shown = list(self.schema.get("properties", {}))  # a user's alias is another name
         if len(self._shown) < len(self.names):
             raise ConfigurationError(
-                f"the tool {function.__name__!r} cannot be offered to a model: "
-                f"{', '.join(self.names)} are its parameters, and {', '.join(self._shown) or 'none'} "
-                "have a type that JSON can carry and a name of their own"
+                f"the tool {function.__name__!r} cannot be offered to a model: of its parameters "
+                f"{', '.join(self.names)} only {', '.join(self._shown) or 'none'} can be shown. Give "
+                "each a name of its own, and no ClassVar"
             )
 
     def bind(self, arguments: JSONObject) -> dict[str, Any]:

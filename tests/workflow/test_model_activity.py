@@ -494,7 +494,7 @@ async def test_ollama_is_asked_by_its_own_tool_calls(
 async def test_ollama_is_never_asked_what_its_model_is(
     models: Models, monkeypatch: pytest.MonkeyPatch, *, stream: bool
 ) -> None:
-    """litellm would, by a client that blocks the worker's loop, calls and heartbeats with it."""
+    """The library would ask by a client that blocks the worker's loop, heartbeats and all."""
     asked: list[str] = []
 
     async def served(request: web.Request) -> web.Response:

@@ -50,12 +50,13 @@ class Signature:
                 "module level"
             ) from error
         self.schema: JSONObject = plain_schema(schema)
-        self._shown = list(self.schema.get("properties", {}))  # a user's alias is another name
+        self._shown = list(self.schema.get("properties", {}))  # an alias is another name
         if len(self._shown) < len(self.names):
+            shown = ", ".join(self._shown) or "none"
             raise ConfigurationError(
                 f"the tool {function.__name__!r} cannot be offered to a model: of its parameters "
-                f"{', '.join(self.names)} only {', '.join(self._shown) or 'none'} can be shown. Give "
-                "each a name of its own, and no ClassVar"
+                f"{', '.join(self.names)} only {shown} can be shown. Give each a name of its own, "
+                "and no ClassVar"
             )
 
     def bind(self, arguments: JSONObject) -> dict[str, Any]:

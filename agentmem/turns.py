@@ -53,7 +53,7 @@ class Turns:
         self._open: list[int] = []  # places in the queue, the running turn's first
         self._places = 0
         self._running: asyncio.Future[Answer] | None = None
-        self._cancelling = False
+        self._cancelled = ""  # why, once it is
         self._outcomes: dict[str, Outcome] = {}
 
     @property
@@ -123,10 +123,12 @@ class Turns:
         self._remember(Outcome(id=turn, answer=answer))
         return answer
 
-    def cancel(self) -> bool:
+    def cancel(self, why: str = "the turn was cancelled") -> bool:
         """Cancel the running turn; returns whether there was one."""
-        self._cancelling = self._running is not None and self._running.cancel()
-        return self._cancelling
+        if self._running is None or not self._running.cancel():
+            return False
+        self._cancelled = why
+        return True
 
     async def _at_the_front(self, place: int, ready: Ready) -> Ask:
         def is_next() -> bool:
@@ -149,12 +151,12 @@ class Turns:
         except (Exception, asyncio.CancelledError) as error:
             if not is_cancelled_exception(error):
                 raise TurnFailed(describe(error)) from error
-            if not self._cancelling:
+            if not self._cancelled:
                 raise
-            raise TurnFailed("the turn was cancelled; the session goes on") from error
-        finally:
+            raise TurnFailed(self._cancelled) from error
+        finally:  # here, as a turn that never came to the front has nothing to clear
             self._running = None
-            self._cancelling = False
+            self._cancelled = ""
 
     def _remember(self, outcome: Outcome) -> None:
         self._outcomes[outcome.id] = outcome

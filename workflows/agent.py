@@ -105,7 +105,7 @@ class AgentWorkflow:
         except asyncio.CancelledError:
             self._problem = TurnFailed("the session was cancelled")
             self._end()
-            self._turns.cancel()
+            self._turns.cancel(self._problem.message)
             raise
         finally:
             await first

@@ -206,7 +206,7 @@ async def test_a_cancelled_turn_leaves_a_valid_conversation(client: Client, tmp_
         with pytest.raises(WorkflowUpdateFailedError) as caught:
             await first
         assert "cancelled" in cause(caught.value).message
-        await eventually(lambda: s.model.requests[1].disconnected)
+        await eventually(lambda: s.model.requests[1].disconnected, 2)
         assert await handle.execute_update("send", "go on") == "fine"
         s.model.assert_strict()
         assert runs == ["ping"]
@@ -244,17 +244,25 @@ async def test_an_ended_session_takes_nothing_more(client: Client, tmp_path: Pat
                 await handle.execute_update("send", "more")
 
 
-async def test_cancelling_the_session_ends_it(client: Client, tmp_path: Path) -> None:
-    """A cancelled session is closed as cancelled, its running turn with it."""
-    async with stack(client, tmp_path, [hang()]) as s:
+@pytest.mark.parametrize("asks", [False, True])
+async def test_cancelling_the_session_ends_it(
+    client: Client, tmp_path: Path, *, asks: bool
+) -> None:
+    """In a model call or before an approval, with a queue: all callers read why."""
+    script = [reply(calls=[call("ping"), call("delete_file", path="a")])] if asks else [hang()]
+    async with stack(client, tmp_path, script, agents=TOOLS, extra=[ping, delete_file]) as s:
         handle = await s.start(agent="plain", session=True)
-        turn = asyncio.create_task(handle.execute_update("send", "hi"))
+        turns = [asyncio.create_task(handle.execute_update("send", "hi")) for _ in range(3)]
+        await status_where(handle, lambda found: found["open"] == 3)
         await eventually(lambda: bool(s.model.requests))
+        await status_where(handle, lambda found: bool(found["approvals"]) == asks)
         await handle.cancel()
         with pytest.raises(WorkflowFailureError):
             await handle.result()
-        with pytest.raises(WorkflowUpdateFailedError):
-            await turn
+        for turn in turns:
+            with pytest.raises(WorkflowUpdateFailedError) as caught:
+                await turn
+            assert cause(caught.value).message == "the session was cancelled"
         description = await handle.describe()
         assert description.status == WorkflowExecutionStatus.CANCELED
         assert await task_failures(handle) == []

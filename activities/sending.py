@@ -43,7 +43,7 @@ def _enforces(litellm: Any, sent: JSONObject) -> bool:
     """Tell whether a provider holds its model to a response format, without harm to the rest."""
     model = str(sent["model"])
     if model.startswith("agentmem/"):
-        return False
+        return True
     known = litellm.get_supported_openai_params(model=model)
     if known is None or "response_format" not in known:
         return False

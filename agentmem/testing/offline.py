@@ -17,6 +17,7 @@ from agentmem.dreaming.language.named_dates import absolute
 from agentmem.dreaming.language.text import content, fold, sentences, text_of, tokens
 from agentmem.dreaming.language.timewords import relative
 from agentmem.testing.offline_dreams import dream, note, said, slug, words
+from agentmem.testing.offline_forms import stand_in
 from agentmem.testing.offline_summary import summarised
 from agentmem.values import JSONObject, dump_json
 
@@ -61,7 +62,8 @@ def answer(request: JSONObject) -> JSONObject:
     """Return the chat completion that answers an OpenAI-style request; the same for the same.
 
     Args:
-        request: `messages`, and if given `tools`, `tool_choice` ("none" or "auto"), `model`.
+        request: `messages`, and if given `tools`, `tool_choice` ("none" or "auto"), `model`,
+            `response_format`.
     """
     messages: list[JSONObject] = request["messages"]
     tools = {tool["function"]["name"]: tool["function"] for tool in request.get("tools") or ()}
@@ -73,7 +75,10 @@ def answer(request: JSONObject) -> JSONObject:
         return _completion(request, "", [Call(*dream(asked, again=again))])
     if summary := summarised([(str(m["role"]), _text(m)) for m in messages]):
         return _completion(request, summary, [])
-    return _completion(request, *_talk(messages, tools))
+    text, calls = _talk(messages, tools)
+    if (form := request.get("response_format")) and not calls:
+        text = dump_json(stand_in((form.get("json_schema") or {}).get("schema") or {}))
+    return _completion(request, text, calls)
 
 
 def litellm_provider() -> Any:

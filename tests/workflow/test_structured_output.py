@@ -9,6 +9,7 @@ from temporalio.client import Client, WorkflowFailureError, WorkflowUpdateFailed
 from temporalio.exceptions import ApplicationError
 
 from agentmem.testing import Request, call, reply
+from agentmem.testing.offline_forms import STAND_IN
 from tests.stack import stack
 from tests.tools import ping, runs
 from tests.typed_workflows import TypedAnswers, WrongFormats
@@ -184,3 +185,11 @@ async def test_a_local_model_is_enforced_where_it_may_still_call_tools(
         body = s.model.requests[0].body
         in_words = "Your answer must be JSON alone" in body["messages"][0]["content"]
         assert ("format" in body, in_words) == ((False, True) if "ping" in tools else (True, False))
+
+
+async def test_the_offline_model_keeps_a_form(client: Client, tmp_path: Path) -> None:
+    """For trying it without a model: valid, and stated to be no answer."""
+    offline: dict[str, Any] = {"extra": [ping], "model_name": "agentmem/offline"}
+    async with stack(client, tmp_path, agents=AGENTS, **offline) as s:
+        handle = await s.start(agent="city", message="which?")
+        assert json.loads(await handle.result()) == {"name": STAND_IN}

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from agentmem.dreaming.language.named_dates import absolute
 from agentmem.dreaming.language.text import content, fold, sentences, text_of, tokens
 from agentmem.dreaming.language.timewords import relative
+from agentmem.models.plain import as_mapping
 from agentmem.testing.offline_dreams import dream, note, said, slug, words
 from agentmem.testing.offline_forms import stand_in
 from agentmem.testing.offline_summary import summarised
@@ -76,8 +77,8 @@ def answer(request: JSONObject) -> JSONObject:
     if summary := summarised([(str(m["role"]), _text(m)) for m in messages]):
         return _completion(request, summary, [])
     text, calls = _talk(messages, tools)
-    if (form := request.get("response_format")) and not calls:
-        text = dump_json(stand_in((form.get("json_schema") or {}).get("schema") or {}))
+    if (form := as_mapping(request.get("response_format"))) and not calls:
+        text = dump_json(stand_in(as_mapping(as_mapping(form.get("json_schema")).get("schema"))))
     return _completion(request, text, calls)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, cast
 
+from agentmem.models.plain import as_list, as_mapping
 from agentmem.values import JSONObject, JSONValue
 
 __all__ = ["STAND_IN", "stand_in"]
@@ -38,7 +39,7 @@ def stand_in(schema: JSONObject) -> JSONValue:
 def _value(schema: Any, root: JSONObject, depth: int) -> JSONValue:
     if not isinstance(schema, dict) or depth == 0:
         return None
-    node = _settled(cast("JSONObject", schema), root, depth)
+    node = _settled(as_mapping(cast("object", schema)), root, depth)
     if "const" in node:
         return node["const"]
     for word in ("enum", "examples"):
@@ -65,8 +66,8 @@ def _settled(node: JSONObject, root: JSONObject, depth: int) -> JSONObject:
     if "$ref" in node:
         parts.append(_referred(node["$ref"], root))
     settled = {k: v for k, v in node.items() if k not in ("allOf", "anyOf", "oneOf", "$ref")}
-    for part in parts if depth else ():
-        inner = _settled(part, root, depth - 1) if isinstance(part, dict) else {}
+    for part in map(as_mapping, parts if depth else ()):
+        inner = _settled(part, root, depth - 1)
         fields = {**inner.get("properties", {}), **settled.get("properties", {})}
         required = [*settled.get("required", []), *inner.get("required", [])]
         settled = {**inner, **settled}
@@ -78,17 +79,15 @@ def _settled(node: JSONObject, root: JSONObject, depth: int) -> JSONObject:
 def _referred(reference: str, root: JSONObject) -> Any:
     found: Any = root
     for part in reference.removeprefix("#").split("/")[1:]:
-        name = part.replace("~1", "/").replace("~0", "~")
-        found = found.get(name, {}) if isinstance(found, dict) else {}
+        found = as_mapping(found).get(part.replace("~1", "/").replace("~0", "~"))
     return found
 
 
 def _kind(node: JSONObject) -> str:
-    kind = node.get("type")
-    if isinstance(kind, list):
-        kind = kind[0] if kind else None
-    if isinstance(kind, str):
-        return kind
+    kind: Any = node.get("type")
+    for one in as_list(kind) or [kind]:
+        if isinstance(one, str):
+            return one
     for word, meant in (("properties", "object"), ("required", "object"), ("items", "array")):
         if word in node:
             return meant

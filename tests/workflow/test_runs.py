@@ -109,35 +109,50 @@ async def test_the_next_run_knows_what_the_one_before_said(client: Client, tmp_p
     assert prompts[0] == prompts[1]
 
 
-async def test_an_open_approval_postpones_the_change(client: Client, tmp_path: Path) -> None:
-    """While a person is waited for, sends are taken; then accepted ones finish, then the change."""
+@pytest.mark.parametrize("tool", ["delete_file", "ask_user"])
+async def test_waiting_for_a_person_postpones_the_change(
+    client: Client, tmp_path: Path, tool: str
+) -> None:
+    """F-03: while one is waited for, sends are taken; then all is answered, then the change.
+
+    The new run is due before the person is asked. The answer comes to another worker; the next run
+    knows the result and what was said.
+    """
 
     def script(request: Any) -> Any:
         text = last_user_text(request.messages)
-        asks = text == "delete" and request.messages[-1]["role"] == "user"
-        return reply(calls=[call("delete_file", path="a")]) if asks else reply(f"re: {text}")
+        asks = text == "go" and request.messages[-1]["role"] == "user"
+        arguments = {"path": "a"} if tool == "delete_file" else {"question": "which?"}
+        if asks:
+            return reply(calls=[call(tool, **arguments)])
+        return reply(f"re: {text}", delay=2 if text == "one" else 0)
 
-    agents = SHORT.replace("60", "30") + 'tools = ["delete_file"]\n'
+    agents = SHORT.replace("60", "1") + f'tools = ["{tool}"]\n'
+    options: dict[str, Any] = {"agents": agents, "extra": [delete_file]}
     runs.clear()
-    async with stack(client, tmp_path, script, agents=agents, extra=[delete_file]) as s:
-        session = await s.start(agent="plain", session=True)
-        await ask(session, "one")
+    async with stack(client, tmp_path, script, **options) as s:
+        session = await s.start(agent="plain", session=True, message="one")
         waiting = await session.start_update(
-            "send", "delete", wait_for_stage=WorkflowUpdateStage.ACCEPTED
+            "send", "go", wait_for_stage=WorkflowUpdateStage.ACCEPTED
         )
-        status = await status_where(session, lambda found: found["approvals"])
+        status = await status_where(session, lambda found: found["approvals"], 30)
+        assert status["turns"] == 2
+    async with stack(client, tmp_path, script, task_queue=s.task_queue, **options) as s:
         other = await session.start_update(
             "send", "two", wait_for_stage=WorkflowUpdateStage.ACCEPTED
         )
         assert len(await histories(client, session)) == 1
-        answer = {"call": status["approvals"][0]["call"], "ok": True}
+        answer = {"call": status["approvals"][0]["call"], "ok": True, "answer": "the left one"}
         assert await session.execute_update("approve", answer)
-        assert await waiting.result() == "re: delete"
+        assert await waiting.result() == "re: go"
         assert await other.result() == "re: two"
         assert (await ask(session, "three")).text == "re: three"
-        assert runs == ["delete a"]
+        told = [m["content"] for m in s.model.requests[-1].messages if m["role"] == "tool"]
+        assert told == ["deleted a" if tool == "delete_file" else "the left one"]
+        assert runs == (["delete a"] if tool == "delete_file" else [])
         await session.execute_update("end")
         found = await histories(client, session)
+        s.model.assert_strict()
     assert len(found) >= 2
     await replay_all(found)
 

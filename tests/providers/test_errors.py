@@ -53,6 +53,14 @@ async def test_a_server_that_is_not_there() -> None:
         assert secret not in str(failed.value)
 
 
+async def test_an_option_that_the_driver_refuses() -> None:
+    """The error says where to look, and shows nothing of the URL."""
+    store = on_postgresql("postgresql://ada:pa55word@127.0.0.1:1/x?sslmode=bogus")
+    with pytest.raises(ProviderError, match="look at sslmode") as failed:
+        await store.open()
+    assert "pa55word" not in failed.value.message
+
+
 @pytest.mark.postgresql
 async def test_a_refused_login(postgresql_url: str) -> None:
     """A role or a database that does not exist is a typed error with the server's code."""

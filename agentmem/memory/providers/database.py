@@ -24,7 +24,10 @@ ATTEMPTS = 5
 """How often a transaction is tried that lost against another one; each waits for its lock first."""
 
 _POOLER = "behind a pooler in transaction mode the URL needs statement_cache_size=0"
-_HINTS = {"26000": _POOLER, "42P05": _POOLER}  # a prepared statement is not there, or already
+_HINTS = {
+    **dict.fromkeys(("26000", "42P05"), _POOLER),  # a prepared statement is not there, or already
+    "ClientConfigurationError": "look at sslmode and the other options of its URL",
+}
 
 
 class Database(Protocol):
@@ -103,4 +106,5 @@ def driver_error(error: BaseException) -> BaseException:
 def _kind(error: BaseException) -> str:
     code = getattr(error, "sqlstate", None) or getattr(error, "sqlite_errorname", None)
     kind = f"{type(error).__name__} ({code})" if code else type(error).__name__
-    return f"{kind}; {_HINTS[code]}" if code in _HINTS else kind
+    hint = _HINTS.get(code or type(error).__name__)
+    return f"{kind}; {hint}" if hint else kind

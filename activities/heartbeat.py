@@ -29,5 +29,6 @@ async def heartbeating(counters: Mapping[str, int] | None = None) -> AsyncGenera
 
 async def _beat(counters: Mapping[str, int] | None) -> None:
     while True:
-        activity.heartbeat(*([dict(counters)] if counters else []))
+        # None at once: most activities are over before, and each beat is a request to the server.
         await asyncio.sleep(BEAT_SECONDS)
+        activity.heartbeat(*([dict(counters)] if counters else []))

@@ -4,6 +4,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 from temporalio import activity
@@ -17,8 +18,7 @@ OBJECT_BYTES = 2_000
 """What a message takes in memory besides its text: a session of short ones is mostly that."""
 
 
-@dataclass(frozen=True)
-class _Key:
+class _Key(NamedTuple):
     """Of a message: by run, since a workflow id may be used twice for two conversations."""
 
     namespace: str
@@ -107,8 +107,9 @@ class MessageCache:
     ) -> dict[str, Message]:
         """Return those of these messages of a prompt that are here, and are the right ones."""
         found: dict[str, Message] = {}
+        run = _key(prompt.memory, "")
         for message_id in ids:
-            key = _key(prompt.memory, message_id)
+            key = run._replace(message=message_id)
             entry = self._entries.get(key)
             if entry is None or (timed and entry.message.at is None):
                 continue

@@ -1,7 +1,7 @@
 """Values as they travel: JSON, compact models, and sizes in encoded bytes."""
 
 import json
-from typing import Any, Self, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 from pydantic import (
     BaseModel,
@@ -27,15 +27,23 @@ class Wire(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
+    _defaults: ClassVar[dict[str, Any]] = {}
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        super().__pydantic_init_subclass__(**kwargs)
+        cls._defaults = {
+            name: field.get_default(call_default_factory=True, validated_data={})
+            for name, field in cls.model_fields.items()
+        }
+
     @model_serializer(mode="wrap")
     def _without_defaults(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        fields = type(self).model_fields
+        defaults = self._defaults
         return {
             name: value
             for name, value in handler(self).items()
-            if name not in fields
-            or getattr(self, name)
-            != fields[name].get_default(call_default_factory=True, validated_data={})
+            if name not in defaults or getattr(self, name) != defaults[name]
         }
 
     def replace(self, **changes: Any) -> Self:

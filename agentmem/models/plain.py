@@ -16,6 +16,15 @@ def plain(value: Any) -> Any:
     return json.loads(text.encode("utf-8", "replace"), parse_constant=str)
 
 
+def plain_text(text: str) -> str:
+    """Return a text as every encoder takes it: `plain` for the common case."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode()
+    return text
+
+
 def as_mapping(value: object) -> JSONObject:
     """Return an object as it is, anything else as an empty one."""
     return cast("JSONObject", value) if isinstance(value, dict) else {}

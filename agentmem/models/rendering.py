@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from agentmem.contracts.calls import ModelCall
 from agentmem.errors import InvalidInput
 from agentmem.messages import Group, Message, Role, ToolCall, groups
-from agentmem.models.plain import plain
+from agentmem.models.plain import plain, plain_text
 from agentmem.models.reasoning import content_parts, written
 from agentmem.models.structured import repair_request, request_format
 from agentmem.models.wire_ids import hashed_id, wire_id
@@ -79,22 +79,24 @@ def render(messages: Sequence[Message], *, clipped: Mapping[str, int]) -> list[J
         talk.pop(0)
     if not talk:
         raise InvalidInput("the prompt holds no message of the user")
-    rendered: list[JSONObject] = [{"role": "system", "content": system}] if system else []
+    rendered: list[JSONObject] = []
+    if system:
+        rendered.append({"role": "system", "content": plain_text(system)})
     ids: set[str] = set()
     for group in talk:
         rendered += _group(group, ids)
-    return plain(rendered)
+    return rendered
 
 
 def _group(group: Group, ids: set[str]) -> list[JSONObject]:
     message = group[0]
     if message.role is Role.SUMMARY:
-        return [{"role": "user", "content": SUMMARY + message.text}]
+        return [{"role": "user", "content": SUMMARY + plain_text(message.text)}]
     if message.role is Role.USER:
         return [{"role": "user", "content": _user_content(message)}]
     rendered: JSONObject = {"role": "assistant", "content": _assistant_content(message)}
     if not message.calls:
-        return [rendered | written(message)]
+        return [rendered | _written(message)]
     results = {result.call: result for result in reversed(group[1:])}
     calls: list[JSONObject] = []
     answers: list[JSONObject] = []
@@ -105,18 +107,23 @@ def _group(group: Group, ids: set[str]) -> list[JSONObject]:
         ids.add(name)
         calls.append(_call(call, name))
         answers.append(_answer(results.get(call.id), name))
-    return [rendered | {"tool_calls": calls} | written(message), *answers]
+    return [rendered | {"tool_calls": calls} | _written(message), *answers]
+
+
+def _written(message: Message) -> JSONObject:
+    # The whole conversation is rendered for each call: what most messages have none of costs none.
+    return plain(written(message)) if message.reasoning or message.fields else {}
 
 
 def _user_content(message: Message) -> str | list[JSONObject]:
     if isinstance(message.content, str):
-        return message.content
-    return [part for part in message.content if not _is_blank_part(part)]
+        return plain_text(message.content)
+    return plain([part for part in message.content if not _is_blank_part(part)])
 
 
 def _assistant_content(message: Message) -> str | list[JSONObject] | None:
-    text = message.text if message.text.strip() else ""
-    parts = content_parts(message)
+    text = plain_text(message.text) if message.text.strip() else ""
+    parts: list[JSONObject] = plain(content_parts(message)) if message.reasoning else []
     if parts:
         return [*parts, {"type": "text", "text": text}] if text else parts
     return text or None
@@ -126,13 +133,23 @@ def _call(call: ToolCall, name: str) -> JSONObject:
     # A model may make up any name; providers take these characters only, and take no empty one.
     function = {
         "name": re.sub(r"[^A-Za-z0-9_-]", "_", call.name)[:64] or "unnamed",
-        "arguments": dump_json(plain(call.arguments)),
+        "arguments": _arguments(call.arguments),
     }
-    return {**call.fields, "id": name, "type": "function", "function": function}
+    fields: JSONObject = plain(call.fields) if call.fields else {}
+    return {**fields, "id": name, "type": "function", "function": function}
+
+
+def _arguments(arguments: JSONObject) -> str:
+    try:
+        text = dump_json(arguments)
+        text.encode()
+    except (ValueError, TypeError):  # half of a surrogate pair, NaN, or no JSON at all
+        return dump_json(plain(arguments))
+    return text
 
 
 def _answer(result: Message | None, name: str) -> JSONObject:
-    text = NO_RESULT if result is None else result.text
+    text = NO_RESULT if result is None else plain_text(result.text)
     return {
         "role": "tool",
         "tool_call_id": name,

@@ -5,12 +5,14 @@ Our own are positions, `t3.s1.c0`; Anthropic allows no dots, and Mistral wants n
 
 import hashlib
 import re
+from functools import lru_cache
 
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _POSITION = re.compile(r"t(\d+)\.s(\d+)\.c(\d+)")
 _WIDTHS = (4, 2, 3)
 
 
+@lru_cache(maxsize=10_000)  # of each call of a conversation, each time that it is sent
 def wire_id(call: str) -> str:
     """Return a call's id for providers: nine letters and digits from its position.
 

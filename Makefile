@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.synced
 
-.PHONY: install demo test test-slow lint format requirements bench histories clean help
+.PHONY: install demo test test-slow lint format requirements bench bench-full histories clean help
 .DEFAULT_GOAL := help
 
 $(STAMP): requirements/uv.txt requirements/dev.txt pyproject.toml
@@ -46,8 +46,11 @@ requirements: $(STAMP) ## Pin the newest allowed versions, with hashes
 	@echo uv | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \
 	  --no-emit-index-url --custom-compile-command "make requirements" - -o requirements/uv.txt
 
-bench: $(STAMP) ## Measure long-term memory against the bare drivers (about two minutes)
-	@$(BIN)/python -m benchmarks.memory
+bench: $(STAMP) ## Measure against bare Temporal and bare drivers; writes docs/performance.md
+	@$(BIN)/python -m benchmarks
+
+bench-full: $(STAMP) ## The same with the large sizes: up to 1,000 turns (about an hour)
+	@$(BIN)/python -m benchmarks --full
 
 histories: $(STAMP) ## Record the workflow histories that the replay tests run over
 	@$(BIN)/python tests/replay/record.py

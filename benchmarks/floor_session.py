@@ -2,7 +2,8 @@
 
 `bare`: an update and an activity that answers by itself. `held`: the activity asks the model, and
 the worker holds the conversation in memory, so that only what agentmem adds counts (a worker that
-dies loses it). `naive`: the whole conversation travels with each call.
+dies loses it). `naive`: the whole conversation travels with each call. This module imports nothing
+of agentmem: the sandbox imports it for each run.
 """
 
 import asyncio
@@ -11,34 +12,9 @@ from typing import Any
 
 from temporalio import workflow
 
-from agentmem import tool
-
 Message = dict[str, Any]
 
-SAID_BYTES = 1_000
-"""Of each user's message, answer and tool result."""
-
 _TIMEOUT = timedelta(minutes=2)
-
-
-def question(number: int, tools: int) -> str:
-    """What a user says: the number of the turn, and how many tools the model is to call."""
-    return f"turn {number} tools {tools} ".ljust(SAID_BYTES, "x")
-
-
-def tools_asked(text: str) -> int:
-    """Return how many tools the model is to call."""
-    return int(text.split()[3])
-
-
-@tool
-def look_up(page: int) -> str:
-    """Read a page.
-
-    Args:
-        page: Its number.
-    """
-    return f"page {page} ".ljust(SAID_BYTES, "p")
 
 
 @workflow.defn(name="floor.session")
@@ -80,9 +56,10 @@ class FloorSession:
 
     async def _bare(self, text: str) -> str:
         answer = await self._activity("floor.reply", text)
-        if tools_asked(text):
-            results = await self._tools(tools_asked(text))
-            answer = await self._activity("floor.reply", "".join(results))
+        calls = int(text.split()[3])
+        if calls:
+            await self._tools(calls)
+            answer = await self._activity("floor.reply", text)
         return answer
 
     async def _tools(self, number: int) -> list[str]:

@@ -11,26 +11,36 @@ from temporalio.worker import Worker
 from activities.llm import Models
 from agentmem.cli.worker import say
 from agentmem.client import connect
+from agentmem.memory.tools import MEMORY_TOOLS
 from agentmem.tools.box import tool_schema
-from benchmarks.turn_floors import SAID_BYTES, FloorSession, Message, look_up
+from agentmem.values import JSONObject
+from benchmarks.floor_session import FloorSession, Message
+from benchmarks.model import asked
+from benchmarks.tool import look_up
 
 HELD_BYTES = 200_000
 """Of conversation that a request carries: what agentmem's budget of 50,000 tokens is in English."""
+
+TOOLS: dict[str, list[JSONObject]] = {
+    "tools": [tool_schema(look_up)],
+    "memory": [schema for _, schema in MEMORY_TOOLS.values()],
+    "dreamer": [schema for _, schema in MEMORY_TOOLS.values()],
+}
+"""What the model is offered, as it is with our agent of that name."""
 
 
 class FloorActivities:
     """The model, the tool, and an answer without a model."""
 
-    def __init__(self, models: Models, *, tools: bool) -> None:
-        """Ask these models, with a tool or without."""
+    def __init__(self, models: Models) -> None:
+        """Ask these models."""
         self._models = models
-        self._tools = [tool_schema(look_up)] if tools else []
         self._held: defaultdict[str, list[Message]] = defaultdict(list)
 
     @activity.defn(name="floor.reply")
     async def reply(self, text: str) -> str:
         """Answer without a model."""
-        return "y" * SAID_BYTES
+        return "y" * asked(text)[1]
 
     @activity.defn(name="floor.tool")
     async def tool(self, page: int) -> str:
@@ -40,13 +50,15 @@ class FloorActivities:
     @activity.defn(name="floor.model")
     async def model(self, messages: list[Message], held: bool) -> Message:
         """Ask the model; what is held comes before the messages."""
-        said = self._held[activity.info().workflow_run_id or ""] if held else []
+        info = activity.info()
+        said = self._held[info.workflow_run_id or ""] if held else []
         said += messages
+        tools = TOOLS.get((info.workflow_id or "").partition("/")[0])
         request = {
             "model": "openai/test-model",
             "messages": [{"role": "system", "content": "Be brief."}, *_newest(said)],
             "max_tokens": 4096,
-            **({"tools": self._tools} if self._tools else {}),
+            **({"tools": tools} if tools else {}),
         }
         answer = (await self._models.ask(request))["message"]
         kept = {
@@ -70,7 +82,7 @@ async def main() -> None:
     """Run until the process is ended."""
     models = Models()
     client = await connect()
-    floors = FloorActivities(models, tools=os.environ["BENCH_TOOLS"] == "1")
+    floors = FloorActivities(models)
     async with Worker(
         client,
         task_queue=os.environ["AGENTMEM_TASK_QUEUE"],

@@ -1,0 +1,79 @@
+"""A model behind OpenAI's protocol that answers at once, as the user's message says."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from aiohttp import web
+
+
+def question(number: int, tools: int = 0, size: int = 1_000) -> str:
+    """What a user says.
+
+    Args:
+        number: Of the turn.
+        tools: How many tools the model is to call at once before it answers.
+        size: Characters of this message and of the answer.
+    """
+    return f"turn {number} tools {tools} size {size} ".ljust(size, "x")
+
+
+def asked(text: str) -> tuple[int, int]:
+    """Return how many tools a message asks for, and how long an answer."""
+    words = text.split()
+    return int(words[3]), int(words[5])
+
+
+class Model:
+    """An endpoint that answers at once with text, or with calls of the tool `look_up`.
+
+    Attributes:
+        holding: While set, requests are not answered; `held` is set when one waits.
+    """
+
+    def __init__(self) -> None:
+        self.holding = False
+        self.held = asyncio.Event()
+        self._runner = web.AppRunner(self._application(), access_log=None, shutdown_timeout=0.1)
+        self._number = 0
+
+    def _application(self) -> web.Application:
+        app = web.Application(client_max_size=1 << 30)
+        app.router.add_post("/v1/chat/completions", self._chat)
+        return app
+
+    @asynccontextmanager
+    async def serve(self) -> AsyncGenerator[dict[str, str]]:
+        """Serve; gives the environment that sends litellm here."""
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
+        url = f"http://127.0.0.1:{self._runner.addresses[0][1]}/v1"
+        try:
+            yield {"OPENAI_API_BASE": url, "OPENAI_BASE_URL": url, "OPENAI_API_KEY": "none"}
+        finally:
+            await self._runner.cleanup()
+
+    async def _chat(self, request: web.Request) -> web.Response:
+        messages = json.loads(await request.read())["messages"]
+        if self.holding:
+            self.held.set()
+            await asyncio.sleep(600)
+        self._number += 1
+        said = next(one["content"] for one in reversed(messages) if one["role"] == "user")
+        calls, size = asked(said)
+        message: dict[str, Any] = {"role": "assistant", "content": "y" * size}
+        calling = calls > 0 and messages[-1]["role"] == "user"
+        if calling:
+            message["content"] = None
+            message["tool_calls"] = [self._call(page) for page in range(calls)]
+        finish = "tool_calls" if calling else "stop"
+        choice = {"index": 0, "message": message, "finish_reason": finish}
+        usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+        body = {"id": "x", "object": "chat.completion", "created": 0, "model": "test-model"}
+        return web.json_response({**body, "choices": [choice], "usage": usage})
+
+    def _call(self, page: int) -> dict[str, Any]:
+        function = {"name": "look_up", "arguments": json.dumps({"page": page})}
+        return {"id": f"c{self._number}_{page}", "type": "function", "function": function}

@@ -1,0 +1,225 @@
+"""A stage for sessions: a Temporal server, a model that answers at once, worker processes."""
+
+import os
+import signal
+import time
+import uuid
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from temporalio.client import Client, WorkflowHandle
+from temporalio.contrib.pydantic import pydantic_data_converter
+from temporalio.testing import WorkflowEnvironment
+
+from agentmem.client import ask
+from benchmarks.model import Model, question
+from tests.conftest import temporal_binary
+from tests.e2e.worker_process import READY, ROOT, WorkerProcess, worker_process
+
+AGENTS = """
+[agents.plain]
+system_prompt = "Be brief."
+[agents.tools]
+system_prompt = "Be brief."
+tools = ["look_up"]
+[agents.memory]
+system_prompt = "Be brief."
+long_term_memory.provider = "default"
+[agents.dreamer]
+system_prompt = "Be brief."
+long_term_memory.provider = "default"
+[agents.dreamer.dream]
+on = ["complete"]
+model = "agentmem/offline"
+[agents.long]
+system_prompt = "Be brief."
+run_limits.events = 20000
+run_limits.history_bytes = 20000000
+run_limits.updates = 1900
+"""
+
+BARE, FLOOR, NAIVE, OURS = "bare", "held", "naive", "agentmem"
+"""The contenders: floor A, floor B, the whole conversation in each call, and ours."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """What all contenders share.
+
+    Attributes:
+        client: Of the server.
+        model: What the workers ask.
+        server: The server's process id.
+        settings: The environment of workers.
+        folder: The working directory of workers.
+    """
+
+    client: Client
+    model: Model
+    server: int
+    settings: dict[str, str]
+    folder: Path
+
+    @asynccontextmanager
+    async def contender(self, kind: str, *, workers: int = 1) -> AsyncGenerator["Contender"]:
+        """Run worker processes of a contender; they are told to stop at the end."""
+        contender = Contender(self, kind)
+        try:
+            for _ in range(workers):
+                await contender.start_worker()
+            await contender.warm_up()
+            yield contender
+        finally:
+            await contender.end_workers(signal.SIGTERM)
+
+    @asynccontextmanager
+    async def contenders(
+        self, kinds: Sequence[str], *, workers: int = 1
+    ) -> AsyncGenerator[list["Contender"]]:
+        """Run several."""
+        async with AsyncExitStack() as stack:
+            yield [
+                await stack.enter_async_context(self.contender(kind, workers=workers))
+                for kind in kinds
+            ]
+
+
+class Contender:
+    """One way to hold sessions, with worker processes of its own.
+
+    Attributes:
+        kind: Which one.
+    """
+
+    def __init__(self, stage: Stage, kind: str) -> None:
+        self.kind = kind
+        self.stage = stage
+        self._queue = f"{kind}-{uuid.uuid4()}"
+        self._workers: list[tuple[WorkerProcess, AsyncExitStack]] = []
+
+    @property
+    def pids(self) -> list[int]:
+        """The process ids of the workers."""
+        return [process.pid for process, _ in self._workers]
+
+    async def start_worker(self, *, ready: bool = True) -> WorkerProcess:
+        """Start a worker process; with `ready` wait until it says that it is running."""
+        script = "worker.py" if self.kind == OURS else "benchmarks/floor_worker.py"
+        settings = {
+            **self.stage.settings,
+            "AGENTMEM_TASK_QUEUE": self._queue,
+            "AGENTMEM_APP": str(ROOT / "benchmarks/tool.py"),
+        }
+        stack = AsyncExitStack()
+        running = worker_process(self.stage.folder, script=ROOT / script, settings=settings)
+        process = await stack.enter_async_context(running)
+        self._workers.append((process, stack))
+        if ready:
+            await process.says(READY)
+        return process
+
+    async def warm_up(self) -> None:
+        """Have the worker answer once in a session of no account: litellm is loaded then."""
+        other = await self.open()
+        await other.say(question(0))
+        await other.handle.terminate()
+
+    async def end_workers(self, number: signal.Signals) -> None:
+        """End the workers by a signal, and wait until they are gone."""
+        for process, stack in self._workers:
+            process.send(number)
+            await process.ended()
+            await stack.aclose()
+        self._workers = []
+
+    async def open(self, agent: str = "plain") -> "Talk":
+        """Start a session with an agent; a floor's model is offered the tools that it has."""
+        name: str = "floor.session"
+        argument: Any = self.kind
+        if self.kind == OURS:
+            name = "agent"
+            argument = {"agent": agent, "scope": "s", "session": True}
+        handle = await self.stage.client.start_workflow(
+            name, argument, id=f"{agent}/{uuid.uuid4()}", task_queue=self._queue
+        )
+        return Talk(self, handle)
+
+
+class Talk:
+    """One session of a contender."""
+
+    def __init__(self, contender: Contender, handle: WorkflowHandle[Any, Any]) -> None:
+        self.handle = handle
+        self._contender = contender
+        self._run = ""
+        self._before = (0, 0)
+
+    async def say(self, text: str) -> float:
+        """Send a message; returns the seconds until its answer."""
+        began = time.perf_counter()
+        if self._contender.kind == OURS:
+            await ask(self.handle, text)  # waits where a session is changing to a new run
+        else:
+            await self.handle.execute_update("send", text)
+        return time.perf_counter() - began
+
+    async def history(self) -> tuple[int, int]:
+        """Return the session's bytes and events so far, in all of its runs."""
+        current = (await self.handle.describe()).raw_description.workflow_execution_info
+        if current.execution.run_id != self._run and self._run:
+            client = self._contender.stage.client
+            old = client.get_workflow_handle(self.handle.id, run_id=self._run)
+            ended = (await old.describe()).raw_description.workflow_execution_info
+            size, events = self._before
+            self._before = size + ended.history_size_bytes, events + ended.history_length
+        self._run = current.execution.run_id
+        size, events = self._before
+        return size + current.history_size_bytes, events + current.history_length
+
+
+def cpu_seconds(pid: int) -> float:
+    """Return the processor time that a process has taken so far (Linux)."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def resident(pid: int) -> float:
+    """Return the megabytes of a process that are in memory (Linux)."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+@asynccontextmanager
+async def stage(folder: Path) -> AsyncGenerator[Stage]:
+    """Start server and model."""
+    (folder / "agentmem.toml").write_text(AGENTS)
+    model = Model()
+    environment = await WorkflowEnvironment.start_local(
+        dev_server_existing_path=temporal_binary(),
+        dev_server_log_level="error",
+        data_converter=pydantic_data_converter,
+    )
+    async with environment, model.serve() as settings:
+        address = environment.client.service_client.config.target_host
+        settings |= {"TEMPORAL_ADDRESS": address, "AGENTMEM_MODEL": "openai/test-model"}
+        yield Stage(
+            client=environment.client,
+            model=model,
+            server=_child("temporal"),
+            settings=settings,
+            folder=folder,
+        )
+
+
+def _child(name: str) -> int:
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            head, _, rest = stat.read_text().rpartition(")")
+        except OSError:
+            continue
+        if name in head and int(rest.split()[1]) == os.getpid():
+            return int(stat.parent.name)
+    raise RuntimeError(f"no child process {name}")

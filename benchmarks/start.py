@@ -1,0 +1,171 @@
+"""Measure how soon a worker is of use, and what starting takes.
+
+A session has had ten turns; its worker ends, a message is sent, and a new worker starts: when it
+has replayed the session the message is accepted, and then it is answered. Needs Linux (/proc).
+"""
+
+import argparse
+import asyncio
+import os
+import resource
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from pathlib import Path
+
+from temporalio import workflow
+from temporalio.client import WorkflowUpdateStage
+from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
+
+from benchmarks.floor_session import FloorSession
+from benchmarks.model import question
+from benchmarks.report import Benchmark, Figures, Sheet
+from benchmarks.stage import FLOOR, OURS, Contender, Talk, stage
+from tests.e2e.worker_process import READY
+from worker import SANDBOX
+from workflows.agent import AgentWorkflow
+from workflows.dream import AgentDream
+
+TURNS = 10
+IMPORTS = {
+    "temporalio": "temporalio.client, temporalio.worker",
+    "sqlalchemy": "sqlalchemy.ext.asyncio",
+    "litellm": "litellm",
+    "agentmem": "agentmem",
+    "workflows": "workflows.agent, workflows.dream",
+    "worker": "worker",
+}
+STAGES = ("running", "replayed", "answered")
+
+
+async def measure(options: argparse.Namespace) -> Figures:
+    """Measure starts of workers, imports, and starts of workflows."""
+    rounds = 10 if options.full else 4
+    starts: dict[str, dict[str, list[float]]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        async with (
+            stage(Path(folder)) as made,
+            made.contenders([FLOOR, OURS]) as contenders,
+        ):
+            talks = {one.kind: await _talked(one) for one in contenders}
+            for contender in contenders:
+                starts[contender.kind] = {stage: [] for stage in STAGES}
+            for _ in range(rounds):
+                for contender in contenders:
+                    seconds = await _started(contender, talks[contender.kind])
+                    for name, second in zip(STAGES, seconds, strict=True):
+                        starts[contender.kind][name].append(second)
+    return {"starts": starts, "imports": _imports(rounds), "workflows": _workflows()}
+
+
+async def _talked(contender: Contender) -> Talk:
+    talk = await contender.open()
+    for number in range(TURNS):
+        await talk.say(question(number))
+    return talk
+
+
+async def _started(contender: Contender, talk: Talk) -> tuple[float, float, float]:
+    """Return the seconds from the process's start until it runs, has replayed, has answered."""
+    await contender.end_workers(signal.SIGTERM)
+    began = time.perf_counter()
+    process = await contender.start_worker(ready=False)
+    name, kind = ("ask" if contender.kind == OURS else "send"), WorkflowUpdateStage.ACCEPTED
+    accepting = asyncio.create_task(
+        talk.handle.start_update(name, question(0), wait_for_stage=kind)
+    )
+
+    async def running() -> float:
+        await process.says(READY)
+        return time.perf_counter() - began
+
+    async def answered() -> tuple[float, float]:
+        update = await accepting
+        replayed = time.perf_counter() - began
+        await update.result()
+        return replayed, time.perf_counter() - began
+
+    ran, (replayed, done) = await asyncio.gather(running(), answered())
+    return ran, replayed, done
+
+
+def _imports(rounds: int) -> dict[str, float]:
+    """Return the processor seconds that each import takes in a fresh interpreter; the least."""
+    environment = {**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True", "PYTHONPATH": os.curdir}
+    found: dict[str, list[float]] = defaultdict(list)
+    for _ in range(rounds):
+        for name, modules in {"nothing": "sys", **IMPORTS}.items():
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            subprocess.run([sys.executable, "-c", f"import {modules}"], check=True, env=environment)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            taken = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+            found[name].append(taken)
+    nothing = min(found.pop("nothing"))
+    return {name: min(seconds) - nothing for name, seconds in found.items()}
+
+
+def _workflows() -> dict[str, dict[str, float]]:
+    """Return the processor milliseconds that the start of a workflow takes in the sandbox."""
+    found: dict[str, dict[str, float]] = {}
+    for name, made in {"agent": AgentWorkflow, "dream": AgentDream, FLOOR: FloorSession}.items():
+        found[name] = {
+            "worker": _prepared(made, SANDBOX),
+            "strict": _prepared(made, SandboxRestrictions.default),
+        }
+    return found
+
+
+def _prepared(made: type, restrictions: SandboxRestrictions) -> float:
+    definition = workflow._Definition.must_from_class(made)  # pyright: ignore[reportPrivateUsage]
+    runner = SandboxedWorkflowRunner(restrictions=restrictions)
+    taken: list[float] = []
+    for _ in range(11):
+        began = time.thread_time()
+        runner.prepare_workflow(definition)
+        taken.append(1000 * (time.thread_time() - began))
+    return statistics.median(taken)
+
+
+def sheets(figures: Figures) -> list[Sheet]:
+    """Return the tables."""
+    starts: list[list[str]] = []
+    for name in STAGES:
+        floor, ours = (figures["starts"][kind][name] for kind in (FLOOR, OURS))
+        ratios = [mine / theirs for mine, theirs in zip(ours, floor, strict=True)]
+        medians = [f"{statistics.median(seconds):.2f}" for seconds in (floor, ours, ratios)]
+        starts.append([name, *medians, f"{min(ratios):.2f} to {max(ratios):.2f}"])
+    return [
+        Sheet(
+            title="From the start of a worker's process, seconds",
+            columns=("until it has", "held", "agentmem", "agentmem / held", "pairs, from and to"),
+            rows=starts,
+        ),
+        Sheet(
+            title="Imports, processor seconds, each in an interpreter of its own",
+            columns=("what", "seconds"),
+            rows=[[name, f"{seconds:.2f}"] for name, seconds in figures["imports"].items()],
+        ),
+        Sheet(
+            title="The start of a workflow in the sandbox, processor milliseconds",
+            columns=("workflow", "as the worker does it", "with the library imported anew"),
+            rows=[
+                [name, f"{found['worker']:.1f}", f"{found['strict']:.1f}"]
+                for name, found in figures["workflows"].items()
+            ],
+        ),
+    ]
+
+
+BENCHMARK = Benchmark(
+    name="start",
+    about="How soon a worker is of use, and what starting takes.",
+    measure=measure,
+    sheets=sheets,
+)
+
+if __name__ == "__main__":
+    BENCHMARK.command()

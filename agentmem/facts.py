@@ -35,7 +35,7 @@ class Evidence(Wire):
     """A message that a fact rests on.
 
     Attributes:
-        session: The session's first run id.
+        session: The run in which the conversation began.
         memory: The working memory within it, `wm0`, ...
         message: The message's id, `m7`.
         role: Who said it.

@@ -37,7 +37,7 @@ def transcript_rows(
 
     Args:
         messages: The messages, in order.
-        session: The session's first run id.
+        session: The run in which the conversation began.
         memory: The working memory.
         first: The sequence number of the first message.
         forgotten: Ids of messages whose text is left out.

@@ -2,12 +2,15 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 from temporalio.client import Client, WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
+from temporalio.service import RPCError, RPCStatusCode
 
 from agentmem.client import ask, running_dreams
+from agentmem.contracts import Answer, Usage
 from agentmem.testing import reply
 from tests.stack import stack
 
@@ -23,6 +26,24 @@ async def test_a_turn_id_sent_twice_is_one_turn(client: Client, tmp_path: Path) 
         assert len(running.model.requests) == 2
         await session.signal("end")
         assert await session.result() == {"turns": 2}
+
+
+async def test_a_message_taken_back_in_the_change_is_sent_again() -> None:
+    """F-04: a change that collides with a signal aborts the messages that came with it."""
+    sent: list[str] = []
+    answer = Answer(turn=1, text="first", usage=Usage())
+
+    class Changing:
+        async def execute_update(self, _: str, __: str, *, id: str, **___: Any) -> Answer:
+            sent.append(id)
+            if len(sent) == 1:
+                text = "Unable to perform workflow execution update due to unexpected ..."
+                raise RPCError(text, RPCStatusCode.FAILED_PRECONDITION, b"")
+            return answer
+
+    session: Any = Changing()
+    assert await ask(session, "Hello", turn="t-1") == answer
+    assert sent == ["t-1", "t-1"]
 
 
 async def test_what_a_session_refuses_says_why(client: Client, tmp_path: Path) -> None:

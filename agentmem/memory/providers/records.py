@@ -9,7 +9,7 @@ class TranscriptRow(Wire):
     """One message of a conversation, as long-term memory keeps it for the next dream.
 
     Attributes:
-        session: The session's first run id.
+        session: The run in which the conversation began.
         memory: The working memory within the session, `wm0`, ...
         seq: Its place in that memory, from 1, without gaps.
         message: The message's id, `m7`.

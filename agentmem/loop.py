@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from temporalio import workflow
-from temporalio.exceptions import ActivityError
+from temporalio.exceptions import ActivityError, TimeoutError
 
 from agentmem import contracts
 from agentmem.approvals import Approvals
@@ -75,8 +75,9 @@ class Loop:
             raise_cancellation(error)
             if isinstance(error, TurnFailed):
                 raise
-            workflow.logger.warning("turn %d failed: %s", self._memory.turn, describe(error))
-            raise TurnFailed(describe(error)) from error
+            why = self._why(error)
+            workflow.logger.warning("turn %d failed: %s", self._memory.turn, why)
+            raise TurnFailed(why) from error
         text = reply.message.text
         return Answer(
             turn=self._memory.turn,
@@ -85,6 +86,13 @@ class Loop:
             data=None if reply.finish == "content_filter" else self._format.data(text),
             usage=self.usage,
         )
+
+    def _why(self, error: BaseException) -> str:
+        # Our own errors name the model. Temporal's, as where no worker took the call, do not.
+        late = isinstance(error, ActivityError) and isinstance(error.cause, TimeoutError)
+        agent = self._definition
+        where = f"the model {agent.model}, turn_minutes {agent.turn_minutes:g}: " if late else ""
+        return f"{where}{describe(error)}"
 
     def _close(self) -> None:
         if not any(message.calls for message in self._memory.turn_messages()):

@@ -36,10 +36,14 @@ class Choice:
 _FINISH = {
     "length": "length",
     "max_tokens": "length",
+    "model_length": "length",
     "content_filter": "content_filter",
     "refusal": "content_filter",
     "safety": "content_filter",
 }
+
+# The provider failed half-way: what there is of the reply is no answer.
+_BROKEN = {"error", "network_error", "malformed_response", "insufficient_system_resource"}
 
 
 def read_reply(reply: JSONObject, call: ModelCall, *, attempt: int) -> ModelReply:
@@ -57,7 +61,7 @@ def read_reply(reply: JSONObject, call: ModelCall, *, attempt: int) -> ModelRepl
         attempt: Which attempt of the activity this is.
 
     Raises:
-        ModelCallError: There is no message in it; a retry may bring one.
+        ModelCallError: There is no message in it, or a broken one; a retry may bring one.
     """
     choice = read_choice(reply, model=call.model)
     text, finish = _text(choice.message), choice.finish
@@ -102,7 +106,7 @@ def read_choice(reply: JSONObject, *, model: str) -> Choice:
         model: The model, for the error.
 
     Raises:
-        ModelCallError: There is no message in it; a retry may bring one.
+        ModelCallError: There is no message in it, or a broken one; a retry may bring one.
     """
     usage = _usage(as_mapping(reply.get("usage")))
     choices = objects(reply.get("choices"))
@@ -114,12 +118,25 @@ def read_choice(reply: JSONObject, *, model: str) -> Choice:
             f"the model {model} sent a reply without a message (finish reason {reason}, "
             f"{usage.prompt} tokens read, {usage.completion} written)"
         )
-    finish = _FINISH.get(str(choice.get("finish_reason") or "").lower(), "stop")
+    reason = _reason(choice)
+    if reason in _BROKEN:
+        raise ModelCallError(
+            f"the provider of the model {model} broke its reply off (finish reason {reason}, "
+            f"{usage.completion} tokens written)"
+        )
+    finish = _FINISH.get(reason, "stop")
     if _refusal(message):
         finish = "content_filter"
     elif finish == "stop" and (message.get("tool_calls") or message.get("function_call")):
         finish = "tool_calls"
     return Choice(message=message, finish=finish, usage=usage)
+
+
+def _reason(choice: JSONObject) -> str:
+    # litellm calls `stop` what it does not know, and keeps the provider's own word beside it.
+    own = as_mapping(choice.get("provider_specific_fields")).get("native_finish_reason")
+    said = str(choice.get("finish_reason") or "").lower()
+    return str(own).lower() if own and said == "stop" else said
 
 
 def _checked(calls: list[ToolCall], choice: Choice, limit: int) -> list[ToolCall]:

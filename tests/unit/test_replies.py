@@ -217,6 +217,20 @@ def test_every_kind_of_refusal_is_told_in_the_same_way(reply: JSONObject, text: 
     assert (found.finish, found.message.text, found.message.calls) == ("content_filter", text, [])
 
 
+@pytest.mark.parametrize("reason", ["error", "network_error", "insufficient_system_resource"])
+def test_a_reply_that_the_provider_broke_off_is_no_answer(reason: str) -> None:
+    """D-05: litellm says `stop` for words that it does not know; the half is asked for again."""
+    half = {"role": "assistant", "content": "The answer is"}
+    own = {"provider_specific_fields": {"native_finish_reason": reason}}
+    for choice in ({"finish_reason": "stop", **own}, {"finish_reason": reason}):
+        with pytest.raises(ModelCallError, match=f"broke its reply off .finish reason {reason}"):
+            read({"choices": [{"message": half, **choice}]})
+    cut = {"finish_reason": "stop", "provider_specific_fields": {"native_finish_reason": "X"}}
+    assert read({"choices": [{"message": half, **cut}]}).finish == "stop"
+    cut = {"provider_specific_fields": {"native_finish_reason": "model_length"}}
+    assert read({"choices": [{"message": half, "finish_reason": "stop", **cut}]}).finish == "length"
+
+
 def test_thinking_blocks_and_signatures_are_kept_in_order() -> None:
     """D-06: blocks are stored as they came, and written back so."""
     blocks = [

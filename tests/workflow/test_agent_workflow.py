@@ -206,7 +206,7 @@ async def test_a_cancelled_turn_leaves_a_valid_conversation(client: Client, tmp_
         with pytest.raises(WorkflowUpdateFailedError) as caught:
             await first
         assert "cancelled" in cause(caught.value).message
-        await eventually(lambda: s.model.requests[1].disconnected, 2)
+        await eventually(lambda: s.model.requests[1].disconnected)
         assert await handle.execute_update("send", "go on") == "fine"
         s.model.assert_strict()
         assert runs == ["ping"]

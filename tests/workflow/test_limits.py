@@ -7,7 +7,7 @@ import pytest
 from temporalio.client import Client, WorkflowFailureError, WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 
-from agentmem.testing import Reply, Request, call, fail, reply
+from agentmem.testing import Reply, Request, call, fail, hang, reply
 from tests.counted_tools import free, get_temp, most, paged, unlucky
 from tests.stack import stack
 
@@ -105,3 +105,16 @@ async def test_retries_end_with_the_turns_time(client: Client, tmp_path: Path) -
             await handle.result()
         assert "openai/test-model failed" in message(caught.value)
         assert 2 <= len(s.model.requests) <= 3
+
+
+async def test_a_turn_that_ends_in_the_middle_of_a_call_says_what_bounds_it(
+    client: Client, tmp_path: Path
+) -> None:
+    """E-06: Temporal's own timeout names neither model nor setting; the turn's error does."""
+    agents = "[agents.plain]\nturn_minutes = 0.05\n"
+    async with stack(client, tmp_path, [hang()] * 3, agents=agents) as s:
+        handle = await s.start(agent="plain", message="go")
+        with pytest.raises(WorkflowFailureError) as caught:
+            await handle.result()
+        text = "the model openai/test-model, turn_minutes 0.05: it did not end in time"
+        assert text in message(caught.value)

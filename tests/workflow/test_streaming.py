@@ -127,10 +127,14 @@ async def test_a_stream_that_breaks_is_asked_for_again(
 
 
 @pytest.mark.slow
-async def test_cancelling_a_turn_closes_its_stream(client: Client, tmp_path: Path) -> None:
-    """F-11: within two seconds, in the middle of the pieces; the next turn works."""
-    slow = reply(TEXT * 20, pause=0.5)
-    async with stack(client, tmp_path, [slow, hang(), reply(TEXT)], **ALL) as s:
+@pytest.mark.parametrize("stream", ["true", "false"])
+async def test_cancelling_a_turn_closes_its_connection(
+    client: Client, tmp_path: Path, stream: str
+) -> None:
+    """F-11: within two seconds, of pieces and of a whole reply; the next turn works."""
+    slow = reply(TEXT * 20, pause=0.5) if stream == "true" else hang(headers_first=True)
+    options = {**ALL, "agents": AGENTS.replace("true", stream)}
+    async with stack(client, tmp_path, [slow, hang(), reply(TEXT)], **options) as s:
         handle = await s.start(agent="plain", session=True)
         for number in (1, 2):
             turn = asyncio.create_task(handle.execute_update("send", "hi"))

@@ -15,14 +15,14 @@ from temporalio.client import (
     WorkflowUpdateStage,
 )
 from temporalio.common import WorkflowIDConflictPolicy
-from temporalio.exceptions import ApplicationError
+from temporalio.exceptions import ApplicationError, CancelledError
 from temporalio.service import RPCError
 
 from agentmem.client import ask
 from agentmem.contracts import Store
 from agentmem.testing import hang, reply
 from tests.own_workflows import Anew
-from tests.runs import SHORT, histories, replay_all
+from tests.runs import SHORT, histories, replay_all, transcript
 from tests.stack import eventually, last_user_text, stack, status_where, task_failures
 
 
@@ -59,6 +59,36 @@ async def test_a_cancelled_session_tells_every_message_so(client: Client, tmp_pa
             await session.result()
         assert await task_failures(session) == []
         await replay_all(await histories(client, session))
+
+
+async def test_a_session_cancelled_in_the_middle_of_the_change(
+    client: Client, tmp_path: Path
+) -> None:
+    """It is closed as cancelled, in that run, and what was said is in the transcript once."""
+    async with stack(client, tmp_path, echo, agents=SHORT.replace("60", "11")) as s:
+        provider: Any = await s.configuration.providers.get("default")
+        original, entered, go = provider.append, asyncio.Event(), asyncio.Event()
+
+        async def slow(*args: Any) -> int:
+            entered.set()
+            await go.wait()
+            return await original(*args)
+
+        provider.append = slow
+        session = await s.start(agent="plain", session=True, message="one")
+        await eventually(entered.is_set, 40)
+        await session.cancel()
+        go.set()
+        with pytest.raises(WorkflowFailureError) as caught:
+            await session.result()
+        assert isinstance(caught.value.cause, CancelledError)
+        found = await histories(client, session)
+        assert await transcript(s.configuration.providers, "plain") == [
+            ("user", "one"),
+            ("assistant", "re: one"),
+        ]
+    assert len(found) == 1
+    await replay_all(found)
 
 
 async def test_a_start_with_a_message_and_two_more_at_once(client: Client, tmp_path: Path) -> None:

@@ -86,6 +86,8 @@ def undo(
         typer.echo(f"as before: {key}")
     for key in done.conflicts:
         typer.echo(f"changed since, left as it is: {key}", err=True)
+    if not (done.keys or done.conflicts):
+        typer.echo(f"nothing of {change} is there to take back", err=True)
     if done.conflicts:
         raise typer.Exit(1)
 

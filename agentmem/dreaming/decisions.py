@@ -177,8 +177,8 @@ async def _chosen(
     if missing or not wanted:
         known = ", ".join(waiting) or "none"
         raise ConfigurationError(
-            f"{', '.join(missing) or 'nothing'} of dream {dream} waits to be decided on; "
-            f"name changes of it that do: {known}"
+            f"dream {dream} has no change {', '.join(missing) or 'at all'} that can be decided on"
+            f" so; these can, by name: {known}"
         )
     return record, [waiting[name] for name in wanted]
 

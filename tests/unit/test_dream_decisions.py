@@ -93,7 +93,7 @@ async def test_a_held_change_is_applied_by_name(scene: Scene) -> None:
     dream = (await scene.dream(moving())).dream
     with pytest.raises(ConfigurationError, match="c3"):
         await apply(scene.provider, AGENT, SCOPE, dream, now=LATER)
-    with pytest.raises(ConfigurationError, match="c1 of dream"):
+    with pytest.raises(ConfigurationError, match="no change c1"):
         await apply(scene.provider, AGENT, SCOPE, dream, ["c1"], now=LATER)
     done = await apply(scene.provider, AGENT, SCOPE, dream, ["c3"], now=LATER)
     assert done.applied == ["remove job"]

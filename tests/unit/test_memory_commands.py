@@ -171,6 +171,10 @@ def test_what_dreams_hold_back_is_decided(tmp_path: Path) -> None:
     assert run(url, "waiting", at=at).output == ""
     undone = run(url, "undo", applied[1].removeprefix("undo by: "), at=at)
     assert undone.output == "as before: city\n"
+    of_the_proposal = run(url, "undo", dream, at=at)  # which itself has changed nothing
+    assert (of_the_proposal.exit_code, "nothing of" in of_the_proposal.stderr) == (0, True)
+    wrong = run(url, "apply", dream, "c9", at=at)
+    assert (wrong.exit_code, "has no change c9" in wrong.stderr) == (1, True)
     assert run(url, "open-gate", at=at).output.startswith("the gate is open")
     assert run(url, "apply", "nowhere", at=at).exit_code == 1
 

@@ -1,6 +1,7 @@
 """What went wrong, in words for people."""
 
 import asyncio
+from typing import cast
 
 from temporalio.exceptions import (
     ActivityError,
@@ -38,6 +39,8 @@ def raise_cancellation(error: BaseException) -> None:
 
 
 def _text(error: BaseException) -> str:
+    if isinstance(error, BaseExceptionGroup):  # of parallel tool calls: the first says enough
+        return _text(cast("BaseExceptionGroup[BaseException]", error).exceptions[0])
     if isinstance(error, ActivityError) and error.cause is not None:
         return _text(error.cause)
     if isinstance(error, ApplicationError):

@@ -21,7 +21,7 @@ TOOL_MARK = "__agentmem_tool__"
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _TIMEOUT = timedelta(minutes=5)
 _LONGEST = timedelta(days=7)
-_MOST_RETRIES = 100  # with the longest timeout two years: over 292 the server takes no timeout
+_MOST_RETRIES = 100  # Temporal's number of attempts and its durations have ends too, far from here
 _LEAST_RESULT = 200  # room for the notice that says the full size
 
 

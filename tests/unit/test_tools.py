@@ -162,7 +162,7 @@ def test_only_functions_are_tools() -> None:
 def test_what_no_activity_could_be_scheduled_with_is_refused(
     option: str, value: Any, words: str
 ) -> None:
-    """A number of attempts or a timeout that Temporal does not take would hang the workflow."""
+    """A number that Temporal does not take would fail each turn that calls the tool."""
     options: dict[str, Any] = {"name": "x", option: value}
     with pytest.raises(ConfigurationError, match=words):
         tool(**options)(lambda: None)

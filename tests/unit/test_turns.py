@@ -66,6 +66,12 @@ async def test_an_evicted_batch_touches_nothing() -> None:
         task.cancel()
 
 
+def test_of_errors_that_came_together_the_first_is_told() -> None:
+    """Parallel tool calls fail as a group, whose own text says nothing."""
+    inner = ExceptionGroup("of tools", [ValueError("no such number"), KeyError("b")])
+    assert describe(ExceptionGroup("of all", [inner])) == "ValueError: no such number"
+
+
 def test_an_error_is_described_in_4_kib() -> None:
     """Its text stands in a failure more than once, and over 2 MB a workflow hangs."""
     text = describe(ValueError("\x00" * 1_000_000))

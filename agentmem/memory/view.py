@@ -1,6 +1,6 @@
 """Which messages of a conversation a model is shown: whole groups, newest first."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from agentmem.messages import Group, Message, Role, estimate_tokens
@@ -22,8 +22,26 @@ class View:
     clipped: dict[str, int] = field(default_factory=dict[str, int])
 
 
+class Sizes:
+    """The estimates of a conversation's messages, each made once: a view is chosen at each call."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[Message, int]] = {}
+
+    def __call__(self, message: Message) -> int:
+        """Return what `estimate_tokens` does."""
+        known = self._known.get(message.id)
+        if known is None or known[0] is not message:
+            known = self._known[message.id] = message, estimate_tokens(message)
+        return known[1]
+
+
 def select(
-    groups: Sequence[Group], *, window: int | None = None, max_tokens: int | None = None
+    groups: Sequence[Group],
+    *,
+    window: int | None = None,
+    max_tokens: int | None = None,
+    size: Callable[[Message], int] = estimate_tokens,
 ) -> View:
     """Choose what is in view.
 
@@ -32,7 +50,7 @@ def select(
     group after it: that is the least that a model can be asked with. Where that alone is over the
     budget, its texts are marked to be shortened. A summary, which stands first, is always in view
     too. Nothing stands before the first user message or summary: no provider takes a conversation
-    that an assistant opens.
+    that an assistant opens. `size` says how many tokens a message has.
     """
     newest = next((i for i in reversed(range(len(groups))) if _opens(groups[i])), None)
     if newest is None:
@@ -40,12 +58,12 @@ def select(
     minimum = {newest, len(groups) - 1}
     if groups[0][0].role is Role.SUMMARY:
         minimum.add(0)
-    start = _start(groups, minimum, window, max_tokens)
+    start = _start(groups, minimum, window, max_tokens, size)
     kept = [groups[i] for i in sorted(minimum) if i < start] + list(groups[start:])
     while not _opens(kept[0]):
         kept.pop(0)
     messages = [message for group in kept for message in group]
-    return View(messages=messages, clipped=_clips(kept, max_tokens))
+    return View(messages=messages, clipped=_clips(kept, max_tokens, size))
 
 
 def _opens(group: Group) -> bool:
@@ -53,19 +71,23 @@ def _opens(group: Group) -> bool:
 
 
 def _start(
-    groups: Sequence[Group], minimum: set[int], window: int | None, max_tokens: int | None
+    groups: Sequence[Group],
+    minimum: set[int],
+    window: int | None,
+    max_tokens: int | None,
+    size: Callable[[Message], int],
 ) -> int:
     """Return where the newest groups that fit begin; those of the minimum are in already."""
     last = len(groups) - 1
     if window is None and max_tokens is None:
         return 0
     count = sum(len(groups[i]) for i in minimum)
-    tokens = sum(map(_tokens, (groups[i] for i in minimum)))
+    tokens = sum(size(message) for i in minimum for message in groups[i])
     start = last
     for index in range(last - 1, -1, -1):
         if index not in minimum:
             count += len(groups[index])
-            tokens += _tokens(groups[index])
+            tokens += sum(map(size, groups[index]))
         over_window = window is not None and count > window
         over_budget = max_tokens is not None and tokens > max_tokens
         if index not in minimum and (over_window or over_budget):
@@ -74,24 +96,25 @@ def _start(
     return start
 
 
-def _tokens(group: Group) -> int:
-    return sum(map(estimate_tokens, group))
-
-
-def _clips(kept: Sequence[Group], max_tokens: int | None) -> dict[str, int]:
+def _clips(
+    kept: Sequence[Group], max_tokens: int | None, size: Callable[[Message], int]
+) -> dict[str, int]:
     """Say how to shorten the minimum where it alone is over the budget."""
-    if max_tokens is None or sum(map(_tokens, kept)) <= max_tokens:
+    if (
+        max_tokens is None
+        or sum(size(message) for group in kept for message in group) <= max_tokens
+    ):
         return {}
     clipped: dict[str, int] = {}
     *summary, user = [group[0] for group in kept if _opens(group)]
-    room = max_tokens - sum(map(estimate_tokens, summary))
-    if estimate_tokens(user) > room:
+    room = max_tokens - sum(map(size, summary))
+    if size(user) > room:
         clipped[user.id] = max(CLIPPED_BYTES, room * 4)
         return clipped | {m.id: CLIPPED_BYTES for m in kept[-1] if m.role is Role.TOOL_RESULT}
-    room -= estimate_tokens(user)
+    room -= size(user)
     results = [m for m in kept[-1] if m.role is Role.TOOL_RESULT]
-    room -= sum(estimate_tokens(m) for m in kept[-1] if m.role is not Role.TOOL_RESULT)
+    room -= sum(size(m) for m in kept[-1] if m.role is not Role.TOOL_RESULT)
     if results:
         share = max(CLIPPED_BYTES, room * 4 // len(results))
-        clipped |= {m.id: share for m in results if estimate_tokens(m) * 4 > share}
+        clipped |= {m.id: share for m in results if size(m) * 4 > share}
     return clipped

@@ -23,7 +23,7 @@ from agentmem.memory.log import MessageLog
 from agentmem.memory.prompts import PromptReferences
 from agentmem.memory.settings import checked_settings
 from agentmem.memory.transcript import Transcripts
-from agentmem.memory.view import View, select
+from agentmem.memory.view import Sizes, View, select
 from agentmem.messages import Group, Message, Role
 from agentmem.packing import pack
 from agentmem.values import JSONObject
@@ -60,6 +60,7 @@ class WorkingMemory:
         self.lock = asyncio.Lock()
         self.log = MessageLog()
         self._given: dict[str, str] = {}
+        self._sizes = Sizes()
         self._transcripts = Transcripts()
         self._cap: int | None = None
         self.prompt_tokens = 0
@@ -120,7 +121,8 @@ class WorkingMemory:
         budget = self.settings.max_tokens
         if self._cap is not None:
             budget = min(budget or self._cap, self._cap)
-        return select(self.log.groups, window=self.settings.window, max_tokens=budget)
+        window = self.settings.window
+        return select(self.log.groups, window=window, max_tokens=budget, size=self._sizes)
 
     async def append_transcript(self, store: Store) -> int:
         """Carry what is new over to a scope's transcript, for its next dream.

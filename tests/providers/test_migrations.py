@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, MetaData, Table, func, inspect, select, text
 
 from agentmem.errors import ConfigurationError
+from agentmem.memory.providers import migrate
 from agentmem.memory.providers.migrate import VERSION_TABLE, revisions, upgrade
 from agentmem.memory.providers.schema import metadata
 from agentmem.memory.providers.sql import SqlProvider
@@ -82,6 +85,15 @@ async def test_several_stores_open_at_once(tmp_path: Path, postgres_server: Post
         await store.close()
     for name in names:
         await postgres_server.drop(name)
+
+
+def test_the_names_of_the_files_are_the_steps() -> None:
+    """Whether a database is up to date is known by the files' names, without Alembic."""
+    config = Config()
+    config.set_main_option("script_location", str(Path(migrate.__file__).parent / "migrations"))
+    steps = ScriptDirectory.from_config(config).walk_revisions()
+    assert revisions() == [step.revision for step in steps][::-1]
+    assert revisions()[-1] == HEAD
 
 
 @pytest.mark.parametrize("earlier", revisions()[:-1])

@@ -3,23 +3,21 @@
 from pathlib import Path
 from threading import Lock
 
-from alembic import command
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, inspect, text
 
 from agentmem.errors import ConfigurationError
 
 VERSION_TABLE = "agentmem_schema"
 LOCK = 0x61676E746D656D  # "agntmem"
 
+_STEPS = Path(__file__).parent / "migrations"
+
 _one_at_a_time = Lock()  # Alembic's `op` and `context` are globals of the process
 
 
 def revisions() -> list[str]:
     """Return every schema that there ever was, oldest first."""
-    return [step.revision for step in _scripts().walk_revisions()][::-1]
+    return sorted(path.stem[1:5] for path in _STEPS.glob("versions/v*_*.py"))
 
 
 def upgrade(connection: Connection, revision: str = "head") -> None:
@@ -36,8 +34,7 @@ def upgrade(connection: Connection, revision: str = "head") -> None:
         ConfigurationError: A newer agentmem has written this database.
     """
     known = revisions()
-    context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
-    current = set(context.get_current_heads())
+    current = _current(connection)
     if current - set(known):
         raise ConfigurationError(
             f"the memory store has the schema {', '.join(sorted(current))}, which this agentmem "
@@ -45,7 +42,12 @@ def upgrade(connection: Connection, revision: str = "head") -> None:
         )
     if current == {known[-1]}:
         return
-    config = _config()
+    # Only here: it takes half a second and 7 MB, and at most starts there is nothing to do.
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(_STEPS))
     config.attributes["connection"] = connection
     with _one_at_a_time:
         if connection.dialect.name == "postgresql":
@@ -53,11 +55,7 @@ def upgrade(connection: Connection, revision: str = "head") -> None:
         command.upgrade(config, revision)
 
 
-def _config() -> Config:
-    config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
-    return config
-
-
-def _scripts() -> ScriptDirectory:
-    return ScriptDirectory.from_config(_config())
+def _current(connection: Connection) -> set[str]:
+    if not inspect(connection).has_table(VERSION_TABLE):
+        return set()
+    return set(connection.scalars(text(f"SELECT version_num FROM {VERSION_TABLE}")))

@@ -111,13 +111,13 @@ class Looked(Sequence[Group]):
         return self._groups[index]
 
 
-@pytest.mark.parametrize("bound", [{"window": 40}, {"max_tokens": 4_000}], ids=str)
-async def test_a_view_costs_what_it_shows(bound: dict[str, int]) -> None:
+@pytest.mark.parametrize(("window", "max_tokens"), [(40, None), (None, 4_000)])
+async def test_a_view_costs_what_it_shows(window: int | None, max_tokens: int | None) -> None:
     """F-10: of 10,000 messages those in view are looked at, and a few besides."""
     memory = WorkingMemory()
     for _ in range(5_000):
         await memory.memorize("user", "x" * 400)
         await memory.memorize("assistant", "y" * 400)
     said = Looked(memory.log.groups)
-    assert len(select(said, **bound).messages) == 40
+    assert len(select(said, window=window, max_tokens=max_tokens).messages) == 40
     assert said.looked < 200

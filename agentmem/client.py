@@ -23,7 +23,8 @@ PATIENCE = timedelta(seconds=10)
 SEND_PATIENCE = timedelta(seconds=60)
 """How long to wait for a session that is changing to a new run, or has many messages waiting."""
 
-_LATER = {RollingOver.__name__, SessionBusy.__name__}
+# The last is the server's own: a worker ended a task without a word on a message that came with it.
+_LATER = {RollingOver.__name__, SessionBusy.__name__, "UnprocessedUpdate"}
 
 
 def connection() -> ClientConnectConfig:

@@ -168,7 +168,8 @@ async def test_a_full_session_refuses_more_and_still_takes_approvals(
         assert await first == "done"
         outcomes = await asyncio.gather(*others, return_exceptions=True)
         busy = [o for o in outcomes if isinstance(o, WorkflowUpdateFailedError)]
-        assert {cause(o).type for o in busy} == {"SessionBusy"}
+        # The server's own word for one that came just as a task ended; it was not taken either.
+        assert {cause(o).type for o in busy} - {"UnprocessedUpdate"} == {"SessionBusy"}
         assert outcomes.count("done") == 13 - len(busy) >= 3
         assert runs == ["ping", "delete a.txt"]
         s.model.assert_strict()

@@ -44,7 +44,7 @@ STAGES = ("running", "replayed", "answered")
 
 async def measure(options: argparse.Namespace) -> Figures:
     """Measure starts of workers, imports, and starts of workflows."""
-    rounds = 10 if options.full else 4
+    rounds = 10 if options.full else 3
     starts: dict[str, dict[str, list[float]]] = {}
     with tempfile.TemporaryDirectory() as folder:
         async with (
@@ -59,7 +59,7 @@ async def measure(options: argparse.Namespace) -> Figures:
                     seconds = await _started(contender, talks[contender.kind])
                     for name, second in zip(STAGES, seconds, strict=True):
                         starts[contender.kind][name].append(second)
-    return {"starts": starts, "imports": _imports(rounds), "workflows": _workflows()}
+    return {"starts": starts, "imports": _imports(2), "workflows": _workflows()}
 
 
 async def _talked(contender: Contender) -> Talk:

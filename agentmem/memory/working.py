@@ -1,43 +1,33 @@
 """Working memory: the conversation, held in a workflow's state and rebuilt by its history."""
 
-import asyncio
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 
 from temporalio import workflow
 
-from agentmem.contracts.calls import Prompt, Store
+from agentmem.contracts.calls import Store
 from agentmem.errors import AgentMemError, InvalidInput
 from agentmem.memory.carried import (
     LEFT,
     CarriedMemory,
     checked_dump,
     pack_within,
-    restored,
     take,
 )
-from agentmem.memory.compaction import SHORTENED_BYTES, tokens
-from agentmem.memory.conversations import conversations
+from agentmem.memory.conversation import Conversation
 from agentmem.memory.entries import Entry, entries, parse_entry
-from agentmem.memory.log import MessageLog
-from agentmem.memory.prompts import PromptReferences
 from agentmem.memory.settings import checked_settings
 from agentmem.memory.transcript import Transcripts
-from agentmem.memory.view import Sizes, View, select
 from agentmem.messages import Group, Message, Role
 from agentmem.packing import pack
-from agentmem.values import JSONObject
 
 
-class WorkingMemory:
+class WorkingMemory(Conversation):
     """A conversation of one workflow; make it with `working_memory()`.
 
     Nothing here adds an event of its own to the history: contents come from recorded inputs and
     activity results, and replay rebuilds them.
 
     Attributes:
-        lock: Held for a whole turn, so that turns of one conversation never mix.
-        log: The messages, for the agent loop.
         session: The run in which the conversation began, by which transcripts know it.
     """
 
@@ -50,27 +40,18 @@ class WorkingMemory:
         compact_preserve: int = 4,
         restore: bytes | CarriedMemory | None = None,
     ) -> None:
-        self.settings = checked_settings(
+        settings = checked_settings(
             window=window,
             max_tokens=max_tokens,
             compact_model=compact_model,
             compact_threshold=compact_threshold,
             compact_preserve=compact_preserve,
         )
-        self.lock = asyncio.Lock()
-        self.log = MessageLog()
-        self._given: dict[str, str] = {}
-        self._sizes = Sizes()
-        self._transcripts = Transcripts()
-        self._cap: int | None = None
-        self.prompt_tokens = 0
-        self.turn = 0
-        self.summaries = 0
-        self.session = _began_in()
-        if restore is not None:
-            self._restore(checked_dump(restore))
-        self._references = PromptReferences(self.log)
-        self.name = conversations().add(self.log) if workflow.in_workflow() else "wm0"
+        carried = CarriedMemory() if restore is None else checked_dump(restore)
+        super().__init__(settings, carried)
+        self._given = dict(carried.given)
+        self._transcripts = Transcripts(carried.transcripts, seen=len(self.log))
+        self.session = _began_in() if restore is None else carried.session or _first_run()
 
     async def memorize(self, role: str, content: str) -> str:
         """Add a message.
@@ -116,14 +97,6 @@ class WorkingMemory:
         """Return the ids of the messages in view, oldest first."""
         return [message.id for message in self.view().messages]
 
-    def view(self) -> View:
-        """Return the messages in view, by the window and the token budget."""
-        budget = self.settings.max_tokens
-        if self._cap is not None:
-            budget = min(budget or self._cap, self._cap)
-        window = self.settings.window
-        return select(self.log.groups, window=window, max_tokens=budget, size=self._sizes)
-
     async def append_transcript(self, store: Store) -> int:
         """Carry what is new over to a scope's transcript, for its next dream.
 
@@ -160,12 +133,6 @@ class WorkingMemory:
             )
         return packed
 
-    def messages(self) -> list[Message]:
-        """Return the conversation, oldest first, without what was forgotten or summarised."""
-        return self.log.full()
-
-    # What sessions do with it.
-
     def pack(self, wrap: Callable[[CarriedMemory], bytes]) -> bytes | None:
         """Return what `dump` does, with whatever else goes along.
 
@@ -201,87 +168,6 @@ class WorkingMemory:
             return self.log.groups
         view = set(self.keys())
         return [group for group in self.log.groups if group[0].id in view]
-
-    def _restore(self, carried: CarriedMemory) -> None:
-        self.log = restored(carried)
-        self._transcripts = Transcripts(carried.transcripts, seen=len(self.log))
-        self._given = dict(carried.given)
-        self.session = carried.session or _first_run()
-        self.turn = carried.turn
-        self.summaries = carried.summaries
-        self._cap = carried.cap
-        self.prompt_tokens = carried.prompt_tokens
-
-    # What the agent loop does with it.
-
-    def begin_turn(self, content: str | list[JSONObject]) -> Message:
-        """Open a turn with the user's message, so that a crash inside the turn loses nothing."""
-        self.turn += 1
-        return self.add(role=Role.USER, content=content)
-
-    def system_prompt(self, text: str) -> str:
-        """Return the id of a system prompt, `s0`, ...; the same text is one message."""
-        return self._references.system_prompt(text)
-
-    def reserve(self) -> str:
-        """Return an id for a message that an activity will make; it is never given again."""
-        return self.log.reserve()
-
-    def add(self, *, role: Role, **fields: object) -> Message:
-        """Add a message that workflow code made."""
-        given = {"role": role, "at": _now(), "turn": self.turn, **fields}
-        made = Message.model_validate({"id": given.get("id") or self.reserve(), **given})
-        self._references.made(made)
-        self._keep(made)
-        return made
-
-    def store(self, message: Message) -> Message:
-        """Add a message that an activity made under a reserved id."""
-        stored = message.replace(at=_now())
-        self._keep(stored)
-        return stored
-
-    def set_aside(self, message: Message) -> str:
-        """Keep a reply that is no part of the conversation, for a model call to refer to."""
-        self.log.note(message)
-        self.log.forgotten.add(message.id)
-        return message.id
-
-    def turn_messages(self) -> list[Message]:
-        """Return the messages of the running turn, oldest first."""
-        return [message for group in self.log.turn(self.turn) for message in group]
-
-    def summarise(self, ids: Sequence[str], summary: Message) -> None:
-        """Let a summary stand for the messages of these ids, which are the first."""
-        self.log.summarise(ids, summary.replace(at=_now()))
-        self.summaries += 1
-        self.prompt_tokens = 0
-
-    def halve(self) -> None:
-        """Show at most half of what is in view from now on: the model takes no more."""
-        size = tokens([self.view().messages])
-        budget = self._cap or self.settings.max_tokens or size
-        self._cap = max(1, min(size, budget) // 2)
-
-    def prompt(self, system: str, *aside: str) -> Prompt:
-        """Describe what a model call sees, by reference.
-
-        Args:
-            system: The id of the system prompt.
-            aside: Ids of messages set aside, which come last.
-        """
-        view = self.view()
-        ids = [*(message.id for message in view.messages), *aside]
-        short = {i: SHORTENED_BYTES for i in ids if i in self.log.shortened}
-        return self.reference([system, *ids], short | view.clipped)
-
-    def reference(self, ids: Sequence[str], clipped: dict[str, int] | None = None) -> Prompt:
-        """Refer to messages; those that no worker can have seen yet travel along, up to a page."""
-        return self._references.refer(self.name, ids, clipped or {})
-
-    def _keep(self, message: Message) -> None:
-        if not self.log.keep(message):
-            raise InvalidInput(f"no call {message.call!r} in {self.name} that this result answers")
 
 
 def working_memory(
@@ -324,7 +210,3 @@ def _began_in() -> str:
 
 def _first_run() -> str:
     return workflow.info().first_execution_run_id if workflow.in_workflow() else ""
-
-
-def _now() -> datetime:
-    return workflow.now() if workflow.in_workflow() else datetime.now(UTC)

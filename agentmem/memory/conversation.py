@@ -1,0 +1,130 @@
+"""A conversation as the agent loop drives it: turns, messages, prompts."""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from temporalio import workflow
+
+from agentmem.contracts.agents import MemorySettings
+from agentmem.contracts.calls import Prompt
+from agentmem.errors import InvalidInput
+from agentmem.memory.carried import CarriedMemory, restored
+from agentmem.memory.compaction import SHORTENED_BYTES, tokens
+from agentmem.memory.conversations import conversations
+from agentmem.memory.prompts import PromptReferences
+from agentmem.memory.view import Sizes, View, select
+from agentmem.messages import Message, Role
+from agentmem.values import JSONObject
+
+
+class Conversation:
+    """The messages of one conversation and what a model is shown of them.
+
+    Attributes:
+        settings: What bounds it.
+        lock: Held for a whole turn, so that turns of one conversation never mix.
+        log: The messages.
+        name: `wm0`, `wm1`, ... in order of creation within a workflow.
+        turn: The number of the last turn.
+        prompt_tokens: Of the last request, as the provider counted them; 0 if unknown.
+        summaries: How many were made.
+    """
+
+    def __init__(self, settings: MemorySettings, carried: CarriedMemory) -> None:
+        """Begin, or go on with what the run before handed on."""
+        self.settings = settings
+        self.lock = asyncio.Lock()
+        self.log = restored(carried)
+        self.turn = carried.turn
+        self.prompt_tokens = carried.prompt_tokens
+        self.summaries = carried.summaries
+        self._cap = carried.cap
+        self._sizes = Sizes()
+        self._references = PromptReferences(self.log)
+        self.name = conversations().add(self.log) if workflow.in_workflow() else "wm0"
+
+    def view(self) -> View:
+        """Return the messages in view, by the window and the token budget."""
+        budget = self.settings.max_tokens
+        if self._cap is not None:
+            budget = min(budget or self._cap, self._cap)
+        window = self.settings.window
+        return select(self.log.groups, window=window, max_tokens=budget, size=self._sizes)
+
+    def messages(self) -> list[Message]:
+        """Return the conversation, oldest first, without what was forgotten or summarised."""
+        return self.log.full()
+
+    def begin_turn(self, content: str | list[JSONObject]) -> Message:
+        """Open a turn with the user's message, so that a crash inside the turn loses nothing."""
+        self.turn += 1
+        return self.add(role=Role.USER, content=content)
+
+    def system_prompt(self, text: str) -> str:
+        """Return the id of a system prompt, `s0`, ...; the same text is one message."""
+        return self._references.system_prompt(text)
+
+    def reserve(self) -> str:
+        """Return an id for a message that an activity will make; it is never given again."""
+        return self.log.reserve()
+
+    def add(self, *, role: Role, **fields: object) -> Message:
+        """Add a message that workflow code made."""
+        given = {"role": role, "at": _now(), "turn": self.turn, **fields}
+        made = Message.model_validate({"id": given.get("id") or self.reserve(), **given})
+        self._references.made(made)
+        self._keep(made)
+        return made
+
+    def store(self, message: Message) -> Message:
+        """Add a message that an activity made under a reserved id."""
+        stored = message.replace(at=_now())
+        self._keep(stored)
+        return stored
+
+    def set_aside(self, message: Message) -> str:
+        """Keep a reply that is no part of the conversation, for a model call to refer to."""
+        self.log.note(message)
+        self.log.forgotten.add(message.id)
+        return message.id
+
+    def turn_messages(self) -> list[Message]:
+        """Return the messages of the running turn, oldest first."""
+        return [message for group in self.log.turn(self.turn) for message in group]
+
+    def summarise(self, ids: Sequence[str], summary: Message) -> None:
+        """Let a summary stand for the messages of these ids, which are the first."""
+        self.log.summarise(ids, summary.replace(at=_now()))
+        self.summaries += 1
+        self.prompt_tokens = 0
+
+    def halve(self) -> None:
+        """Show at most half of what is in view from now on: the model takes no more."""
+        size = tokens([self.view().messages])
+        budget = self._cap or self.settings.max_tokens or size
+        self._cap = max(1, min(size, budget) // 2)
+
+    def prompt(self, system: str, *aside: str) -> Prompt:
+        """Describe what a model call sees, by reference.
+
+        Args:
+            system: The id of the system prompt.
+            aside: Ids of messages set aside, which come last.
+        """
+        view = self.view()
+        ids = [*(message.id for message in view.messages), *aside]
+        short = {i: SHORTENED_BYTES for i in ids if i in self.log.shortened}
+        return self.reference([system, *ids], short | view.clipped)
+
+    def reference(self, ids: Sequence[str], clipped: dict[str, int] | None = None) -> Prompt:
+        """Refer to messages; those that no worker can have seen yet travel along, up to a page."""
+        return self._references.refer(self.name, ids, clipped or {})
+
+    def _keep(self, message: Message) -> None:
+        if not self.log.keep(message):
+            raise InvalidInput(f"no call {message.call!r} in {self.name} that this result answers")
+
+
+def _now() -> datetime:
+    return workflow.now() if workflow.in_workflow() else datetime.now(UTC)

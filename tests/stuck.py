@@ -6,6 +6,7 @@ from typing import Any
 
 from temporalio.api.enums.v1 import EventType, WorkflowTaskFailedCause
 from temporalio.client import Client, Interceptor, OutboundInterceptor, WorkflowHandle
+from temporalio.service import RPCError, RPCStatusCode
 
 # The server's own doing: something arrived while the task was under way, so it is done once more.
 _HARMLESS = {
@@ -68,7 +69,12 @@ async def _listed(client: Client, since: datetime) -> AsyncIterator[tuple[str, s
 
 async def _of(client: Client, workflow_id: str, run_id: str | None) -> AsyncIterator[str]:
     handle: WorkflowHandle[Any, Any] = client.get_workflow_handle(workflow_id, run_id=run_id)
-    description = await handle.describe()
+    try:
+        description = await handle.describe()
+    except RPCError as error:
+        if error.status is RPCStatusCode.NOT_FOUND:
+            return  # a test deleted it, and what is not there is not stuck
+        raise
     attempt = description.raw_description.pending_workflow_task.attempt
     if attempt > 1:
         yield f"{workflow_id}: attempt {attempt} of its workflow task is pending"

@@ -8,8 +8,10 @@ from temporalio.api.enums.v1 import EventType, WorkflowTaskFailedCause
 from temporalio.client import Client, Interceptor, OutboundInterceptor, WorkflowHandle
 from temporalio.service import RPCError, RPCStatusCode
 
-# The server's own doing: something arrived while the task was under way, so it is done once more.
+# The server's own doing: something arrived while the task was under way, so it is done once more;
+# or the workflow was terminated meanwhile.
 _HARMLESS = {
+    WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_FORCE_CLOSE_COMMAND,
     WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND,
     WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_UPDATE,
 }

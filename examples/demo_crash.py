@@ -62,16 +62,19 @@ async def strike(
     """
     reached = not after
     while not turn.done():
-        running = await _running(session)
-        reached = reached or after in running
-        if reached and MODEL in running:
-            # Stopped first: a call that is open a moment later was surely under way.
-            worker.send(signal.SIGSTOP)
+        if not reached:
+            reached = after in await _running(session)
+            continue
+        # In small steps: a call of the offline model is over in a few hundredths of a second.
+        worker.send(signal.SIGSTOP)
+        if MODEL in await _running(session):
             await asyncio.sleep(0.2)
+            # A call that is open a moment later was surely under way.
             if MODEL in await _running(session):
                 await worker.kill()
                 return True
-            worker.send(signal.SIGCONT)
+        worker.send(signal.SIGCONT)
+        await asyncio.sleep(0.004)
     return False
 
 

@@ -3,17 +3,20 @@
 import asyncio
 import signal
 import socket
+import sqlite3
 import time
 import urllib.request
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 from temporalio.client import Client
 from temporalio.testing import WorkflowEnvironment
 
-from agentmem.testing import ScriptedModel, call, hang, reply
+from agentmem.dreaming.prompts import SYSTEM
+from agentmem.testing import Reply, Request, ScriptedModel, call, hang, reply
+from tests.dreams import Script, changes, findings, served
 from tests.e2e.worker_process import READY, ROOT, execute, temporal, worker_process
 
 # A process imports litellm first, which takes a minute on a busy machine.
@@ -278,7 +281,7 @@ async def main() -> None:
     import worker
     async with worker.local(workflows=[Mine], tools=[double]) as running:
         print(await running.client.execute_workflow(
-            Mine.run, "Hello", id="mine", task_queue=running.task_queue))
+            Mine.run, "My cat is named Momo.", id="mine", task_queue=running.task_queue))
 
 if __name__ == "__main__":
     asyncio.run(main())
@@ -287,13 +290,36 @@ if __name__ == "__main__":
 
 @pytest.mark.slow
 async def test_local_runs_a_script_alone(tmp_path: Path) -> None:
-    """A script with a workflow and a tool of its own needs no server, and waits for its dream."""
+    """A script with a workflow and a tool of its own needs no server, and waits for its dream.
+
+    The dream's model answers only once the script waits.
+    """
     script = tmp_path / "mine.py"
     script.write_text(LOCAL)
-    settings = {"AGENTMEM_MODEL": "agentmem/offline"}
-    async with worker_process(tmp_path, script=script, settings=settings) as local:
-        assert await local.ended(150) == 0, local.text
-        assert "Traceback" not in local.text
-        assert "Waiting for 1 dream(s) to end, 60 s at most." in local.lines
-        assert "did not end" not in local.text
-    assert (tmp_path / ".agentmem" / "mine.db").exists()
+    waits = asyncio.Event()
+    value = "Cat is named Momo"
+    serve = served(
+        Script(
+            gather_signal=findings({"statement": value}),
+            consolidate=changes({"op": "add", "key": "cat", "value": value}),
+        )
+    )
+
+    async def ask(request: Request) -> Reply:
+        if request.messages[0]["content"] == SYSTEM:
+            await waits.wait()
+        return await serve(request)
+
+    async with ScriptedModel(ask) as model:
+        settings = {"AGENTMEM_MODEL": "openai/m", **model.env()}
+        async with worker_process(tmp_path, script=script, settings=settings) as local:
+            await local.says("Waiting for 1 dream(s) to end, 60 s at most.")
+            waits.set()
+            assert await local.ended(150) == 0, local.text
+            assert "Noted." in local.lines
+            assert "Traceback" not in local.text
+            assert "did not end" not in local.text
+    with closing(sqlite3.connect(tmp_path / ".agentmem" / "mine.db")) as store:
+        assert store.execute("SELECT key, writer FROM agentmem_facts").fetchall() == [
+            ("cat", "dream")
+        ]

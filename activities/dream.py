@@ -10,11 +10,13 @@ from temporalio.service import RPCError
 
 from activities.heartbeat import heartbeating
 from agentmem.contracts import (
+    PHASES,
     SEARCH_ATTRIBUTES,
     Begun,
     DreamInput,
     DreamReport,
     Phase,
+    PhaseName,
     PhaseResult,
     Store,
 )
@@ -23,7 +25,6 @@ from agentmem.dreaming.opening import Opening, open_dream
 from agentmem.dreaming.phases import run_phase
 from agentmem.dreaming.replies import Asker
 from agentmem.dreaming.report import commit_dream
-from agentmem.dreaming.tools import PhaseName
 from agentmem.memory.providers.registry import Providers
 from agentmem.values import JSONObject
 
@@ -77,7 +78,7 @@ class DreamActivities:
             dream=info.workflow_run_id or "",
             store=store,
             model=model,
-            context=self._context(model),
+            context=self._smallest_context(request, model),
             zone=self._zone,
             now=datetime.now(UTC),
         )
@@ -115,6 +116,11 @@ class DreamActivities:
         async with heartbeating(counters):
             provider = await self._providers.get(phase.store.provider)
             return await run_phase(name, phase, provider, self._marked, counters.update)
+
+    def _smallest_context(self, request: DreamInput, model: str) -> int:
+        # All phases begin with the same facts, and share the messages and findings.
+        models = {request.phase(name).model or model for name in PHASES}
+        return min((size for one in models if (size := self._context(one))), default=0)
 
     async def _marked(self, request: JSONObject) -> JSONObject:
         # Claude caches up to a mark, set behind what all requests of a dream share; the other

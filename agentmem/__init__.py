@@ -5,7 +5,14 @@ matters from one to the other.
 """
 
 from agentmem.agent import Assistant, agent
-from agentmem.contracts import AgentInput, Answer, DreamInput, DreamLimits, DreamReport
+from agentmem.contracts import (
+    AgentInput,
+    Answer,
+    DreamInput,
+    DreamLimits,
+    DreamReport,
+    PhaseSettings,
+)
 from agentmem.dreaming.hook import dream
 from agentmem.errors import (
     AgentMemError,
@@ -44,6 +51,7 @@ __all__ = [
     "LongTermMemory",
     "MemoryProvider",
     "ModelCallError",
+    "PhaseSettings",
     "ProviderError",
     "RollingOver",
     "SessionBusy",

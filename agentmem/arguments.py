@@ -6,7 +6,7 @@ from typing import Any, Literal, TypedDict, cast
 from pydantic import ValidationError
 
 from agentmem.contracts import Definition, ToolSpec
-from agentmem.contracts.agents import YEAR
+from agentmem.contracts.dream_settings import YEAR
 from agentmem.errors import ConfigurationError
 from agentmem.facts import KEY_BYTES
 from agentmem.hooks import Hook

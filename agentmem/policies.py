@@ -7,6 +7,7 @@ from temporalio.common import Priority, RetryPolicy
 
 from agentmem.contracts.agents import Definition
 from agentmem.contracts.calls import ToolSpec
+from agentmem.contracts.dream_settings import PhaseSettings
 
 # A result over Temporal's payload limit stays over it, however often it is made.
 _TOO_LARGE = ["PayloadsTooLarge", "PayloadSizeError"]
@@ -68,13 +69,23 @@ _BACKGROUND = Priority(priority_key=5)
 
 BEGIN: ActivityOptions = {**MEMORY, "priority": _BACKGROUND}
 
-PHASE: ActivityOptions = {
-    "start_to_close_timeout": timedelta(minutes=5),
-    "schedule_to_close_timeout": timedelta(minutes=15),
-    "heartbeat_timeout": HEARTBEAT,
-    "retry_policy": RetryPolicy(maximum_attempts=3, non_retryable_error_types=_TOO_LARGE),
-    "priority": _BACKGROUND,
-}
+
+def phase_options(settings: PhaseSettings) -> ActivityOptions:
+    """Return the options for one phase of a dream: five minutes, three times, by default."""
+    one = timedelta(minutes=settings.minutes)
+    return {
+        "start_to_close_timeout": one,
+        "schedule_to_close_timeout": one * settings.attempts,
+        "heartbeat_timeout": HEARTBEAT,
+        "retry_policy": RetryPolicy(
+            maximum_attempts=settings.attempts, non_retryable_error_types=_TOO_LARGE
+        ),
+        "priority": _BACKGROUND,
+    }
+
+
+PHASE = phase_options(PhaseSettings())
+
 
 # One transaction over a whole change set.
 COMMIT: ActivityOptions = {

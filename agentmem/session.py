@@ -130,6 +130,7 @@ def _background(
         model=settings.model or definition.model,
         workflow=settings.workflow,
         limits=settings.limits,
+        phases=settings.phases,
         mode=settings.mode,
     )
     return Background(definition.name, memory, hook, settings, long_term.store)

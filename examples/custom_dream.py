@@ -25,10 +25,10 @@ from agentmem import (
     working_memory,
 )
 from agentmem.contracts import Begun, Phase
-from agentmem.policies import BEGIN, COMMIT, PHASE
+from agentmem.policies import BEGIN, COMMIT, phase_options
 
 LIMITS = DreamLimits(gather_signal=5, consolidate=15, keys=50)
-PHASES = {
+ACTIVITIES: dict[contracts.PhaseName, Any] = {
     "orient": contracts.orient,
     "gather_signal": contracts.gather_signal,
     "consolidate": contracts.consolidate,
@@ -51,7 +51,7 @@ class MyDream:
         begun = await workflow.execute_activity(contracts.begin, request, **BEGIN)
         report = DreamReport(status=begun.status, reason=begun.reason)
         if begun.status == "ready":
-            report = await self._dream(begun)
+            report = await self._dream(request, begun)
         if report.applied:
             await self._portray(request)
         # Whatever this round found: who appended meanwhile has said so, or not all fitted in.
@@ -59,14 +59,16 @@ class MyDream:
             workflow.continue_as_new(request)
         return report
 
-    async def _dream(self, begun: Begun) -> DreamReport:
+    async def _dream(self, request: DreamInput, begun: Begun) -> DreamReport:
         """Run the four phases and commit."""
         phase = Phase(
             dream=begun.dream, store=begun.store, model=begun.model, limit=1, keys=LIMITS.keys
         )
-        for name, activity in PHASES.items():
-            limited = phase.replace(limit=getattr(LIMITS, name))
-            await workflow.execute_activity(activity, limited, summary=name, **PHASE)
+        for name, activity in ACTIVITIES.items():
+            settings = request.phase(name)
+            own = phase.replace(limit=getattr(LIMITS, name), model=settings.model or begun.model)
+            options = phase_options(settings)
+            await workflow.execute_activity(activity, own, summary=name, **options)
         return await workflow.execute_activity(contracts.commit, phase, **COMMIT)
 
     async def _portray(self, request: DreamInput) -> None:

@@ -7,12 +7,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 from agentmem.contracts import (
+    PHASES,
     Begun,
     DreamInput,
     DreamLimits,
     DreamReport,
     Mode,
     Phase,
+    PhaseName,
     PhaseResult,
     Store,
 )
@@ -21,7 +23,7 @@ from agentmem.dreaming.phases import run_phase
 from agentmem.dreaming.prompts import SYSTEM, read_blocks
 from agentmem.dreaming.replies import Asker
 from agentmem.dreaming.report import commit_dream
-from agentmem.dreaming.tools import PHASES, SUBMIT, PhaseName
+from agentmem.dreaming.tools import SUBMIT
 from agentmem.facts import Evidence, Write
 from agentmem.memory.providers.protocol import TranscriptRow
 from agentmem.memory.providers.sql import SqlProvider

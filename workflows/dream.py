@@ -8,11 +8,10 @@ from temporalio.common import SearchAttributeKey
 from temporalio.exceptions import ActivityError, is_cancelled_exception
 
 from agentmem import contracts
-from agentmem.contracts import Begun, DreamInput, DreamReport, Phase, PhaseResult
+from agentmem.contracts import PHASES, Begun, DreamInput, DreamReport, Phase, PhaseName, PhaseResult
 from agentmem.dreaming.counts import in_words
 from agentmem.dreaming.hook import start_dream
 from agentmem.dreaming.rounds import added_up
-from agentmem.dreaming.tools import PHASES, PhaseName
 from agentmem.errors import DreamFailed
 from agentmem.facts import checked_name
 from agentmem.failures import describe
@@ -21,9 +20,9 @@ from agentmem.policies import (
     BEGIN,
     COMMIT,
     DREAM_RUN_TIMEOUT,
-    PHASE,
     TASK_TIMEOUT,
     ActivityOptions,
+    phase_options,
 )
 from agentmem.values import clip
 
@@ -121,16 +120,22 @@ class AgentDream:
         )
         counts = {"facts": begun.facts, "messages": begun.messages}
         for name in PHASES:
-            limited = phase.replace(limit=getattr(request.limits, name))
-            result = await self._phase(name, limited, in_words(counts, *_SEES[name]))
+            settings = request.phase(name)
+            own = phase.replace(
+                limit=getattr(request.limits, name), model=settings.model or begun.model
+            )
+            sees = in_words(counts, *_SEES[name])
+            result = await self._phase(name, own, sees, phase_options(settings))
             counts |= result.counts
         summary = in_words(counts, "changes", "facts")
         return await self._act("commit", contracts.commit, phase, summary, COMMIT)
 
-    async def _phase(self, name: PhaseName, phase: Phase, sees: str) -> PhaseResult:
+    async def _phase(
+        self, name: PhaseName, phase: Phase, sees: str, options: ActivityOptions
+    ) -> PhaseResult:
         self._show(name, "running")
         try:
-            result = await self._act(name, _ACTIVITIES[name], phase, sees, PHASE)
+            result = await self._act(name, _ACTIVITIES[name], phase, sees, options)
         except DreamFailed:
             self._show(name, "failed")
             raise

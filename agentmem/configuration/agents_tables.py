@@ -3,17 +3,19 @@
 from collections.abc import Collection, Mapping
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field
 
 from agentmem.contracts import (
     Definition,
     DreamLimits,
     DreamSettings,
     MemorySettings,
+    PhaseName,
+    PhaseSettings,
     RunLimits,
     ToolSpec,
 )
-from agentmem.contracts.agents import YEAR
+from agentmem.contracts.dream_settings import YEAR, fitting
 from agentmem.errors import ConfigurationError
 from agentmem.memory.references import named, postgresql, sqlite
 from agentmem.values import JSONObject, Wire
@@ -50,6 +52,12 @@ class DreamLimitsTable(DreamLimits):
     model_config = _STRICT
 
 
+class PhaseTable(PhaseSettings):
+    """`[agents.NAME.dream.phases.PHASE]`: model, attempts and time of a phase of its dreams."""
+
+    model_config = _STRICT
+
+
 class DreamTable(DreamSettings):
     """`[agents.NAME.dream]`: when and how the agent's sessions dream."""
 
@@ -58,6 +66,9 @@ class DreamTable(DreamSettings):
     limits: DreamLimitsTable = (  # pyright: ignore[reportIncompatibleVariableOverride] # frozen
         DreamLimitsTable()
     )
+    phases: Annotated[  # pyright: ignore[reportIncompatibleVariableOverride] # frozen
+        dict[PhaseName, PhaseTable], AfterValidator(fitting)
+    ] = {}
 
 
 class RunLimitsTable(RunLimits):
@@ -137,7 +148,7 @@ def fields_at(path: tuple[str, ...]) -> list[str]:
     }
     if len(path) == 1:
         return list(AgentsTable.model_fields)
-    return list((AgentTable if len(path) == 3 else tables[path[-2]]).model_fields)
+    return list((AgentTable if len(path) == 3 else tables.get(path[-2], PhaseTable)).model_fields)
 
 
 def identify(provider: str, registered: Collection[str]) -> str:

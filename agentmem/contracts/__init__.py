@@ -8,10 +8,7 @@ from agentmem.contracts.agents import (
     AgentInput,
     Answer,
     Definition,
-    DreamLimits,
-    DreamSettings,
     MemorySettings,
-    Mode,
     Resolve,
     RunLimits,
     resolve,
@@ -30,6 +27,15 @@ from agentmem.contracts.calls import (
     model,
 )
 from agentmem.contracts.compaction import Compact, compact
+from agentmem.contracts.dream_settings import (
+    PHASES,
+    DreamLimits,
+    DreamSettings,
+    Mode,
+    PhaseName,
+    Phases,
+    PhaseSettings,
+)
 from agentmem.contracts.dreams import (
     Begun,
     DreamInput,
@@ -63,6 +69,7 @@ SEARCH_ATTRIBUTES = ("AgentMemAgent", "AgentMemScope", "AgentMemOutcome")
 __all__ = [
     "MESSAGES_QUERY",
     "PAGE_BYTES",
+    "PHASES",
     "SEARCH_ATTRIBUTES",
     "TASK_QUEUE",
     "AgentInput",
@@ -82,7 +89,10 @@ __all__ = [
     "ModelReply",
     "Page",
     "Phase",
+    "PhaseName",
     "PhaseResult",
+    "PhaseSettings",
+    "Phases",
     "Prompt",
     "Resolve",
     "RunLimits",

@@ -1,22 +1,17 @@
 """Agents: what one is, what starts its workflow, what a turn gives."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
-from pydantic import Field, NonNegativeInt, PositiveInt, ValidationError
+from pydantic import Field
 from temporalio import activity
 
 from agentmem.contracts.calls import ToolSpec, Usage
-from agentmem.errors import ConfigurationError
+from agentmem.contracts.dream_settings import YEAR, DreamSettings
 from agentmem.facts import KEY_BYTES
 from agentmem.values import JSONObject, JSONValue, Wire
 
-YEAR = 525_600
-"""Minutes of the longest quiet time that a session may wait for."""
-
 # Longer ones would stand in an error, and one that the server refuses hangs the workflow.
 Name = Annotated[str, Field(max_length=KEY_BYTES)]
-Mode = Literal["commit", "propose"]
-ModelName = Annotated[str, Field(max_length=512)]
 
 
 class MemorySettings(Wire):
@@ -27,60 +22,6 @@ class MemorySettings(Wire):
     compact_model: str | None = None
     compact_threshold: float = 0.70
     compact_preserve: int = 4
-
-
-class DreamLimits(Wire):
-    """Bounds of a dream: tool calls a phase, facts a scope, failures before the gate shuts.
-
-    `context` is the size of the model's context in tokens; 0: what litellm knows of it. The
-    numbers of tool calls are those of the architecture that agentmem implements.
-    """
-
-    orient: PositiveInt = 20
-    gather_signal: PositiveInt = 10
-    consolidate: PositiveInt = 30
-    prune: PositiveInt = 20
-    keys: PositiveInt = 100
-    failures: PositiveInt = 3
-    context: NonNegativeInt = 0
-
-    def __init__(self, **bounds: int) -> None:
-        """Set bounds, each 1 or more.
-
-        Raises:
-            ConfigurationError: One is not; in workflow code that fails the workflow.
-        """
-        try:
-            super().__init__(**bounds)
-        except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            raise ConfigurationError(f"DreamLimits: {first['loc'][0]}: {first['msg']}") from error
-
-    # What is decoded goes past it and keeps pydantic's own errors, which name the whole path.
-    __init__.__pydantic_base_init__ = True  # pyright: ignore[reportFunctionMemberAccess]
-
-
-class DreamSettings(Wire):
-    """When and how sessions of an agent dream.
-
-    Attributes:
-        on: `end`, `idle`, `complete` (each answer), `pause`.
-        every: For `complete`: dream after so many answers, and at the end what is left.
-        idle_minutes: How long a session is quiet before `idle` fires; it does not end. A year at
-            most.
-        model: The dream's model, the agent's own if empty.
-        workflow: The workflow type.
-        limits: Its bounds.
-        mode: `commit`, or `propose`: nothing is stored until people apply it.
-    """
-
-    on: list[Literal["end", "idle", "complete", "pause"]] = ["end", "idle"]
-    every: PositiveInt = 1
-    idle_minutes: float = Field(default=10, gt=0, le=YEAR, allow_inf_nan=False)
-    model: str = ""
-    workflow: str = "agent_dream"
-    limits: DreamLimits = DreamLimits()
-    mode: Mode = "commit"
 
 
 class RunLimits(Wire):

@@ -5,8 +5,16 @@ from typing import Annotated, Literal
 from pydantic import Field, NonNegativeInt
 from temporalio import activity
 
-from agentmem.contracts.agents import DreamLimits, Mode, ModelName, Name
+from agentmem.contracts.agents import Name
 from agentmem.contracts.calls import Store, Usage
+from agentmem.contracts.dream_settings import (
+    DreamLimits,
+    Mode,
+    ModelName,
+    PhaseName,
+    Phases,
+    PhaseSettings,
+)
 from agentmem.values import Wire
 
 
@@ -17,8 +25,9 @@ class DreamInput(Wire):
         agent: Whose facts: the agent of the long-term memory.
         scope: Which scope.
         provider: The provider's identity.
-        model: The model of all four phases; the worker's default if empty.
+        model: The model of the phases that name none; the worker's default if empty.
         limits: Bounds.
+        phases: Model, attempts and time of single phases.
         mode: `commit`, or `propose`: the changes are kept, and people apply or discard them.
         rounds: Rounds so far in this chain of runs, at most five; set by the dream itself.
         before: The report of those rounds; set by the dream itself.
@@ -29,9 +38,14 @@ class DreamInput(Wire):
     provider: Annotated[str, Field(max_length=1024)] = "default"
     model: ModelName = ""
     limits: DreamLimits = DreamLimits()
+    phases: Phases = {}
     mode: Mode = "commit"
     rounds: NonNegativeInt = 0
     before: "DreamReport | None" = None
+
+    def phase(self, name: PhaseName) -> PhaseSettings:
+        """Return the settings of a phase, the defaults where it has none."""
+        return self.phases.get(name, PhaseSettings())
 
 
 class Begun(Wire):
@@ -43,7 +57,7 @@ class Begun(Wire):
         reason: Why it was skipped, in words.
         dream: The dream's id: the run that began it.
         store: The scope with its provider resolved.
-        model: The model of its phases, resolved.
+        model: The model of the phases that name none, resolved.
         facts: Facts in the scope.
         messages: New messages to look at.
         more_evidence: Whether messages are left for the next round.

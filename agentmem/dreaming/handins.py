@@ -11,8 +11,9 @@ from typing import Any, TypeVar, cast
 
 from pydantic import ValidationError
 
+from agentmem.contracts import PhaseName
 from agentmem.dreaming.changes import Change, Finding, Orientation
-from agentmem.dreaming.tools import MAX_CHANGES, MAX_FINDINGS, PhaseName
+from agentmem.dreaming.tools import MAX_CHANGES, MAX_FINDINGS
 from agentmem.values import JSONObject, Wire
 
 Model = TypeVar("Model", bound=Wire)

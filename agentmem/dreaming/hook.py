@@ -7,17 +7,29 @@ more, and it goes round again.
 
 import asyncio
 import hashlib
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, Protocol
 from urllib.parse import quote
 
+from pydantic import TypeAdapter, ValidationError
 from temporalio import workflow as temporal
 from temporalio.common import Priority
 from temporalio.exceptions import ApplicationError, WorkflowAlreadyStartedError
 
 from agentmem import contracts
-from agentmem.contracts import Definition, DreamInput, DreamLimits, Mode, Resolve, Store
-from agentmem.errors import DreamFailed
+from agentmem.contracts import (
+    Definition,
+    DreamInput,
+    DreamLimits,
+    Mode,
+    PhaseName,
+    Phases,
+    PhaseSettings,
+    Resolve,
+    Store,
+)
+from agentmem.errors import ConfigurationError, DreamFailed
 from agentmem.failures import describe
 from agentmem.policies import DREAM_RUN_TIMEOUT, MEMORY, TASK_TIMEOUT
 from agentmem.values import clip
@@ -29,6 +41,7 @@ ID_BYTES = 200
 """The longest plain id; an id of over 1,000 bytes would hang the parent."""
 
 _ATTEMPTS = 5
+_PHASES: TypeAdapter[Phases] = TypeAdapter(Phases)
 # A dream is never in a hurry: 1 is the highest priority, 3 the default.
 _BACKGROUND = Priority(priority_key=5)
 # The server refuses a summary of over 400 bytes, and the parent would hang on that.
@@ -59,6 +72,7 @@ def dream(
     model: str | None = None,
     workflow: str = "agent_dream",
     limits: DreamLimits | None = None,
+    phases: Mapping[PhaseName, PhaseSettings] | None = None,
     task_queue: str | None = None,
     mode: Mode = "commit",
 ) -> "DreamHook":
@@ -71,11 +85,16 @@ def dream(
     Args:
         working_memory: The conversation to learn from.
         long_term_memory: The facts to work on: their agent and scope, not the task's.
-        model: The model of the dream's phases; the worker's default if None.
+        model: The model of the phases that name none; the worker's default if None.
         workflow: The dream's workflow type. One of your own takes a `DreamInput`.
         limits: Tool calls a phase, facts a scope, failures before dreams are skipped.
+        phases: Model, attempts and time of single phases, by their names.
         task_queue: Where the dream runs; the workflow's own task queue if None.
         mode: `commit`, or `propose`: nothing is stored until people apply it.
+
+    Raises:
+        ConfigurationError: There is no such phase, or the four may take longer together than a
+            dream has time.
     """
     return DreamHook(
         working_memory,
@@ -83,6 +102,7 @@ def dream(
         model=model or "",
         workflow=workflow,
         limits=limits or DreamLimits(),
+        phases=_checked(phases or {}),
         task_queue=task_queue,
         mode=mode,
     )
@@ -103,6 +123,7 @@ class DreamHook:
         model: str,
         workflow: str,
         limits: DreamLimits,
+        phases: Phases,
         task_queue: str | None,
         mode: Mode,
     ) -> None:
@@ -111,6 +132,7 @@ class DreamHook:
         self._model = model
         self._workflow = workflow
         self._limits = limits
+        self._phases = phases
         self._task_queue = task_queue
         self._mode: Mode = mode
         self.started = 0
@@ -133,6 +155,7 @@ class DreamHook:
             provider=store.provider,
             model=self._model,
             limits=self._limits,
+            phases=self._phases,
             mode=self._mode,
         )
         await start_dream(request, workflow=self._workflow, task_queue=self._task_queue)
@@ -191,6 +214,15 @@ def dream_id(store: Store) -> str:
     if len(name) <= ID_BYTES:
         return name
     return f"{name[:40]}-{hashlib.sha256(name.encode()).hexdigest()}"
+
+
+def _checked(phases: Mapping[PhaseName, PhaseSettings]) -> Phases:
+    try:
+        return _PHASES.validate_python(phases)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        path = ".".join(["phases", *map(str, first["loc"])])
+        raise ConfigurationError(f"dream: {path}: {first['msg']}") from error
 
 
 async def _told(name: str) -> bool:

@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from agentmem.contracts import Phase, PhaseResult, Trace
+from agentmem.contracts import Phase, PhaseName, PhaseResult, Trace
 from agentmem.dreaming.exchange import Exchange, Work
 from agentmem.dreaming.prompts import phase_message
 from agentmem.dreaming.replies import Asker, Progress, Replies
 from agentmem.dreaming.snapshot import Desk, Kept
-from agentmem.dreaming.tools import PhaseName
 from agentmem.errors import DreamFailed
 from agentmem.values import JSONObject
 

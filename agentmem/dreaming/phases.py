@@ -7,7 +7,7 @@ dream's id, so that a phase that is tried again repeats only the call in flight.
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import date
 
-from agentmem.contracts import Phase, PhaseResult
+from agentmem.contracts import Phase, PhaseName, PhaseResult
 from agentmem.dreaming.blocks import (
     change_lines,
     count_lines,
@@ -26,7 +26,6 @@ from agentmem.dreaming.parts import Lines, split, talk
 from agentmem.dreaming.prompts import fact_line, whole_values
 from agentmem.dreaming.replies import Asker, Progress
 from agentmem.dreaming.snapshot import Desk
-from agentmem.dreaming.tools import PhaseName
 from agentmem.dreaming.work import ChangeWork, GatherWork, OrientWork
 from agentmem.errors import DreamFailed, ModelCallError
 from agentmem.memory.providers.protocol import TransactionalProvider

@@ -26,8 +26,8 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, cast
 
+from agentmem.contracts import PhaseName
 from agentmem.dreaming.sizes import PREFIX_BYTES
-from agentmem.dreaming.tools import PhaseName
 from agentmem.facts import Fact
 from agentmem.messages import Message, Role
 from agentmem.values import JSONObject, JSONValue, dump_json

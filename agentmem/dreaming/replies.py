@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from agentmem.contracts import Store, Usage
-from agentmem.dreaming.tools import TOOLS, PhaseName
+from agentmem.contracts import PhaseName, Store, Usage
+from agentmem.dreaming.tools import TOOLS
 from agentmem.memory.providers.protocol import ReplyRecord, TransactionalProvider
 from agentmem.messages import Message, Role
 from agentmem.models.calls import read_calls

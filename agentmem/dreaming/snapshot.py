@@ -26,7 +26,7 @@ class Kept(Wire):
     Attributes:
         day: The dream's date, in its zone.
         zone: The time zone whose days count.
-        model: The model of its phases.
+        model: The model of the phases that name none.
         cap: The most facts that the scope may hold.
         sizes: How much fits into one request.
         mode: Whether its commit applies the draft, or keeps it as a proposal.

@@ -5,12 +5,8 @@ No schema requires what code can supply: weak models leave much out. Agent, scop
 the dream's id are never theirs to name.
 """
 
-from typing import Literal
-
+from agentmem.contracts import PhaseName
 from agentmem.values import JSONObject
-
-PhaseName = Literal["orient", "gather_signal", "consolidate", "prune"]
-PHASES: tuple[PhaseName, ...] = ("orient", "gather_signal", "consolidate", "prune")
 
 SUBMIT: dict[PhaseName, str] = {
     "orient": "submit_orientation",

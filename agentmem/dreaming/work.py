@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 from typing import Any
 
+from agentmem.contracts import PhaseName
 from agentmem.dreaming.changes import Change, Orientation
 from agentmem.dreaming.draft import Draft
 from agentmem.dreaming.exchange import Outcome
 from agentmem.dreaming.handins import HandIn, read_change, texts
 from agentmem.dreaming.prompts import fact_line
-from agentmem.dreaming.tools import PhaseName
 from agentmem.values import JSONObject, clip, dump_json
 
 RESULT_BYTES = 64 * 1024

@@ -17,10 +17,9 @@ from temporalio.testing import WorkflowEnvironment
 from temporalio.worker import Worker
 
 from activities.dream import DreamActivities
-from agentmem.contracts import DreamInput, DreamReport, Store
+from agentmem.contracts import PHASES, DreamInput, DreamReport, PhaseName, Store
 from agentmem.dev_server import dev_server
 from agentmem.dreaming.hook import dream_id
-from agentmem.dreaming.tools import PHASES, PhaseName
 from agentmem.memory.providers.protocol import TransactionalProvider, TranscriptRow
 from agentmem.memory.providers.registry import Providers
 from agentmem.memory.providers.sql import SqlProvider

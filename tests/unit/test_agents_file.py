@@ -6,7 +6,14 @@ import pytest
 
 from agentmem.configuration.agents_file import read_agents
 from agentmem.configuration.toml_lines import line_of
-from agentmem.contracts import Definition, DreamLimits, DreamSettings, MemorySettings, ToolSpec
+from agentmem.contracts import (
+    Definition,
+    DreamLimits,
+    DreamSettings,
+    MemorySettings,
+    PhaseSettings,
+    ToolSpec,
+)
 from agentmem.errors import ConfigurationError
 
 WEATHER = ToolSpec(name="get_weather")
@@ -75,6 +82,10 @@ def test_every_field_arrives(tmp_path: Path) -> None:
         model = "d"
         workflow = "my_dream"
         limits = { orient = 1, gather_signal = 2, consolidate = 3, prune = 4, keys = 5 }
+        phases.orient.attempts = 1
+        [agents.all.dream.phases.gather_signal]
+        model = "large"
+        minutes = 2
         """,
     )
     assert agents["all"] == Definition(
@@ -104,6 +115,10 @@ def test_every_field_arrives(tmp_path: Path) -> None:
             model="d",
             workflow="my_dream",
             limits=DreamLimits(orient=1, gather_signal=2, consolidate=3, prune=4, keys=5),
+            phases={
+                "orient": PhaseSettings(attempts=1),
+                "gather_signal": PhaseSettings(model="large", minutes=2),
+            },
         ),
     )
 
@@ -204,6 +219,18 @@ def test_providers_are_written_as_they_are_called(
             "[agents.'a b']\n",
             "1: agents.a b: an agent's name is 1 to 64 letters, digits, '_', '-' or '.'",
         ),
+        (
+            "[agents.a.dream.phases.gather]\nattempts = 1\n",
+            "1: agents.a.dream.phases.gather: no such phase; there are orient, gather_signal,",
+        ),
+        (
+            "[agents.a.dream.phases.orient]\ntries = 1\n",
+            "2: agents.a.dream.phases.orient.tries: unknown field; there are model, attempts, min",
+        ),
+        (
+            "[agents.a.dream.phases.orient]\nattempts = 9\n",
+            "1: agents.a.dream.phases: The four phases may take 90 minutes, a dream has 70 for",
+        ),
         ("[agents]\na = 1\n", "2: agents.a: input should be a valid dictionary"),
     ],
 )
@@ -251,7 +278,7 @@ def test_the_commented_example_is_valid() -> None:
         system_prompt=research.system_prompt,
         model="",
         long_term_memory="default",
-        dream=DreamSettings(),
+        dream=DreamSettings(phases={"gather_signal": PhaseSettings()}),
     )
 
 

@@ -5,10 +5,9 @@ from datetime import timedelta
 
 import pytest
 
-from agentmem.contracts import DreamLimits
+from agentmem.contracts import PHASES, DreamLimits
 from agentmem.dreaming.replies import Asker
 from agentmem.dreaming.sizes import EVIDENCE_BYTES, EVIDENCE_ROWS
-from agentmem.dreaming.tools import PHASES
 from agentmem.errors import DreamFailed, ModelCallError
 from agentmem.facts import Write
 from agentmem.values import JSONObject, encoded_size

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from agentmem.contracts import DreamReport
+from agentmem.contracts import PHASES, DreamReport
 from agentmem.dreaming.prompts import nonce, read_blocks
-from agentmem.dreaming.tools import PHASES, SUBMIT
+from agentmem.dreaming.tools import SUBMIT
 from agentmem.facts import Trust
 from agentmem.values import JSONObject, JSONValue
 from tests.dreams import Answer, Scene, Script, blocks_of, calls, changes, findings, phase_of, says

@@ -6,6 +6,7 @@ from typing import cast
 
 import pytest
 
+from agentmem.contracts import PHASES
 from agentmem.dreaming.prompts import (
     SYSTEM,
     block,
@@ -15,7 +16,7 @@ from agentmem.dreaming.prompts import (
     read_blocks,
 )
 from agentmem.dreaming.sizes import PREFIX_BYTES
-from agentmem.dreaming.tools import PHASES, SUBMIT, TOOLS, allowed
+from agentmem.dreaming.tools import SUBMIT, TOOLS, allowed
 from agentmem.facts import Fact, Trust
 from agentmem.values import JSONObject
 from tests.dreams import Scene, Script, blocks_of, changes, findings, orientation

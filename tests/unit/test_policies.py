@@ -4,7 +4,17 @@ from datetime import timedelta
 
 import pytest
 
-from agentmem.policies import BEGIN, COMMIT, MEMORY, PHASE, ActivityOptions
+from agentmem.contracts import PhaseSettings
+from agentmem.contracts.dream_settings import PHASES_MINUTES
+from agentmem.policies import (
+    BEGIN,
+    COMMIT,
+    DREAM_RUN_TIMEOUT,
+    MEMORY,
+    PHASE,
+    ActivityOptions,
+    phase_options,
+)
 
 
 @pytest.mark.parametrize("options", [MEMORY, BEGIN, COMMIT], ids=["memory", "begin", "commit"])
@@ -19,3 +29,19 @@ def test_a_store_call_waits_for_a_worker_however_long(options: ActivityOptions) 
 def test_a_phase_is_bounded_as_a_whole() -> None:
     """A phase asks a model again and again: it has a quarter of an hour in all."""
     assert PHASE.get("schedule_to_close_timeout") == timedelta(minutes=15)
+
+
+def test_a_phase_has_its_own_attempts_and_time() -> None:
+    """What a dream sets for a phase bounds each attempt, and all of them together."""
+    options = phase_options(PhaseSettings(attempts=4, minutes=2.5))
+    assert options.get("start_to_close_timeout") == timedelta(minutes=2.5)
+    assert options.get("schedule_to_close_timeout") == timedelta(minutes=10)
+    assert (policy := options.get("retry_policy")) is not None
+    assert policy.maximum_attempts == 4
+    assert options.keys() == PHASE.keys()
+
+
+def test_phases_that_take_all_their_time_leave_some_for_the_commit() -> None:
+    """A dream's run does not time out while its phases keep within theirs."""
+    commit = COMMIT.get("start_to_close_timeout", timedelta.max) * 5
+    assert timedelta(minutes=PHASES_MINUTES) + commit < DREAM_RUN_TIMEOUT

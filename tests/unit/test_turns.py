@@ -8,7 +8,7 @@ import pytest
 
 from agentmem.approvals import Approval, Approvals
 from agentmem.batch import Batch
-from agentmem.contracts import Definition, DreamLimits, DreamSettings, ToolSpec
+from agentmem.contracts import Definition, ToolSpec
 from agentmem.errors import ConfigurationError
 from agentmem.failures import TEXT_BYTES, describe
 from agentmem.memory.references import in_memory, named, postgresql, sqlite
@@ -78,15 +78,6 @@ def test_an_error_is_described_in_4_kib() -> None:
     assert text.startswith("ValueError: ")
     assert encoded_size(text) <= TEXT_BYTES
     assert "6000012 bytes in full" in text
-
-
-def test_limits_of_a_dream_are_refused_as_configuration() -> None:
-    """What code writes is refused by our own error; what is decoded keeps the whole path."""
-    with pytest.raises(ConfigurationError, match="keys"):
-        DreamLimits(keys=0)
-    assert DreamLimits(keys=7).keys == 7
-    with pytest.raises(ValueError, match=r"limits\.keys"):
-        DreamSettings.model_validate({"limits": {"keys": 0}})
 
 
 @pytest.mark.parametrize("make", [sqlite, named, in_memory, postgresql])

@@ -1,7 +1,9 @@
 """The `agent_dream` workflow on the real server, over a real store and a scripted model."""
 
 import asyncio
+import json
 import uuid
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,14 +18,17 @@ from temporalio.client import (
 )
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.exceptions import ApplicationError
+from temporalio.testing import ActivityEnvironment
 from temporalio.worker import Replayer
 
-from agentmem.contracts import DreamReport, Store
+from activities.dream import DreamActivities
+from agentmem.contracts import PHASES, DreamInput, DreamReport, Store
 from agentmem.dreaming.hook import dream_id
+from agentmem.dreaming.sizes import Sizes, sizes
 from agentmem.facts import Write
 from agentmem.memory.providers.protocol import TransactionalProvider, TranscriptRow
 from agentmem.testing import fail, hang
-from tests.dreams import Answer, Script, calls, changes, findings, orientation, served
+from tests.dreams import Answer, Script, calls, changes, findings, orientation, phase_of, served
 from tests.stack import Stack, stack, task_failures
 from workflows.dream import ROUNDS, AgentDream
 
@@ -224,6 +229,87 @@ async def test_a_retried_phase_pays_only_for_the_call_in_flight(
         assert await scope.facts() == {"pet": "Cat is named Momo"}
 
 
+async def test_each_phase_asks_its_own_model(client: Client, tmp_path: Path) -> None:
+    """Its own, else the dream's; all begin with the same bytes, and usage is that of all."""
+    script = learned()
+    async with stack(client, tmp_path, served(script)) as s:
+        scope = await Scope.make(s)
+        await scope.knows("home", "Lives in Oslo")
+        await scope.knows("home_town", "Lives in Oslo")
+        await scope.said("My cat is named Momo.")
+        phases = {"orient": {"model": "openai/small"}, "gather_signal": {"model": "openai/large"}}
+        request = {**scope.input, "model": "openai/plain", "phases": phases}
+        report = await ended(await scope.start(request))
+        asked = {phase_of(request): request["model"] for request in script.requests}
+        assert asked == {
+            "orient": "small",
+            "gather_signal": "large",
+            "consolidate": "plain",
+            "prune": "plain",
+        }
+        beginnings = {json.dumps([r["tools"], r["messages"][:2]]) for r in script.requests}
+        assert len(beginnings) == 1
+        assert report.usage.requests == len(script.requests)
+
+
+async def test_the_smallest_context_of_the_phases_models_bounds_all(
+    client: Client, tmp_path: Path
+) -> None:
+    """All phases read the same facts, so those must fit the smallest model; unknown is no bound."""
+    contexts = {"plain": 100_000, "small": 8_000}
+    async with stack(client, tmp_path, served(Script())) as s:
+        scope = await Scope.make(s)
+        await scope.said("My cat is named Momo.")
+        worker = DreamActivities(
+            s.configuration.providers, Script(), model="plain", context=lambda m: contexts.get(m, 0)
+        )
+        opened: list[Any] = []
+        for run, models in enumerate([{}, {"orient": "small"}, dict.fromkeys(PHASES, "unknown")]):
+            environment = ActivityEnvironment(client=client)
+            environment.info = replace(
+                environment.info, workflow_id=dream_id(scope.store), workflow_run_id=f"r{run}"
+            )
+            phases = {name: {"model": model} for name, model in models.items()}
+            request = DreamInput.model_validate({**scope.input, "phases": phases})
+            await environment.run(worker.begin, request)
+            record = await scope.provider.dream("assistant", scope.store.scope, f"r{run}")
+            assert record is not None
+            opened.append(Sizes.model_validate(record.data.get("sizes", {})))
+        assert opened == [sizes(100_000), sizes(8_000), sizes(0)]
+
+
+async def test_a_phase_is_tried_as_often_as_it_is_set(client: Client, tmp_path: Path) -> None:
+    """With one attempt, what a second one would mend fails the dream at once."""
+    script = learned()
+    script.before("gather_signal", fail(503, "overloaded"))
+    async with stack(client, tmp_path, served(script)) as s:
+        scope = await Scope.make(s)
+        await scope.said("My cat is named Momo.")
+        phases = {"gather_signal": {"attempts": 1}}
+        handle = await scope.start({**scope.input, "phases": phases})
+        with pytest.raises(WorkflowFailureError) as caught:
+            await handle.result()
+        assert "gather_signal failed" in str(caught.value.cause)
+        assert requests_of(script) == ["gather_signal"]
+        assert (await scope.dream()).status == "completed"
+
+
+async def test_a_phase_takes_as_long_as_it_is_set(client: Client, tmp_path: Path) -> None:
+    """A model that says nothing is left after the phase's time, and asked once more."""
+    script = Script(gather_signal=[hang(), hang()])
+    async with stack(client, tmp_path, served(script)) as s:
+        scope = await Scope.make(s)
+        await scope.said("My cat is named Momo.")
+        phases = {"gather_signal": {"attempts": 2, "minutes": 0.02}}
+        handle = await scope.start({**scope.input, "phases": phases})
+        async with asyncio.timeout(20):
+            with pytest.raises(WorkflowFailureError) as caught:
+                await handle.result()
+        assert "gather_signal failed" in str(caught.value.cause)
+        assert 1 <= len(script.requests) <= 2
+        await s.model.disconnected(1)
+
+
 async def test_a_message_of_meanwhile_is_read_in_another_round(
     client: Client, tmp_path: Path
 ) -> None:
@@ -337,6 +423,8 @@ WRONG: list[tuple[list[Any], str]] = [
     ([{"agent": "a", "scope": "  "}], "scope is empty"),
     ([{"agent": "a", "scope": "s", "limits": {"keys": 0}}], "field 'limits.keys'"),
     ([{"agent": "a", "scope": "s", "limits": {"orientt": 3}}], "orientt"),
+    ([{"agent": "a", "scope": "s", "phases": {"gather": {}}}], "'orient', 'gather_signal'"),
+    ([{"agent": "a", "scope": "s", "phases": {"prune": {"attempts": 9}}}], "take 90 minutes"),
     ([{"agent": "a", "scope": "s", "rounds": -1}], "field 'rounds'"),
     ([{"agent": "a", "scope": "s" * 1_500_000}], "field 'scope'"),
     ([{"agent": "a", "scope": "s", "provider": "p" * 1_500_000}], "field 'provider'"),
@@ -349,7 +437,7 @@ WRONG: list[tuple[list[Any], str]] = [
     WRONG,
     ids=[
         *["none", "text", "empty", "surplus", "unknown", "type", "blank", "limit"],
-        *["nested", "rounds", "long scope", "long provider", "long model"],
+        *["nested", "phase", "time", "rounds", "long scope", "long provider", "long model"],
     ],
 )
 async def test_a_wrong_input_fails_at_once(

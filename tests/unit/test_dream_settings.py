@@ -1,0 +1,93 @@
+"""What code sets of dreams: bounds, and what is wrong with them."""
+
+import math
+from typing import Any, cast
+
+import pytest
+
+from agentmem.contracts import (
+    DreamInput,
+    DreamLimits,
+    DreamSettings,
+    PhaseName,
+    PhaseSettings,
+    Store,
+)
+from agentmem.dreaming.hook import HasStore, HasTranscript, dream
+from agentmem.errors import ConfigurationError
+
+
+class Memory:
+    """What a hook takes; it does nothing until it is called."""
+
+    store = Store(provider="sqlite:x.db", agent="a", scope="s")
+
+    async def append_transcript(self, store: Store) -> int:
+        """Do nothing."""
+        return 0
+
+
+def hook(**options: Any) -> object:
+    """Make a hook."""
+    memory: HasTranscript = Memory()
+    facts: HasStore = Memory()
+    return dream(working_memory=memory, long_term_memory=facts, **options)
+
+
+def test_limits_are_refused_as_configuration() -> None:
+    """What code writes is refused by our own error; what is decoded keeps the whole path."""
+    with pytest.raises(ConfigurationError, match="keys"):
+        DreamLimits(keys=0)
+    with pytest.raises(ConfigurationError, match=r"'orientt'.*orient, gather_signal"):
+        DreamLimits(orientt=3)  # pyright: ignore[reportCallIssue]
+    assert DreamLimits(keys=7).keys == 7
+    with pytest.raises(ValueError, match=r"limits\.keys"):
+        DreamSettings.model_validate({"limits": {"keys": 0}})
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"attempts": 0}, "PhaseSettings: attempts: "),
+        ({"attempts": 101}, "PhaseSettings: attempts: "),
+        ({"minutes": 0}, "PhaseSettings: minutes: "),
+        ({"minutes": math.inf}, "PhaseSettings: minutes: "),
+        ({"model": "m" * 513}, "PhaseSettings: model: "),
+        ({"tries": 1}, "no field 'tries'; there are model, attempts, minutes"),
+    ],
+)
+def test_settings_of_a_phase_are_refused_as_configuration(wrong: Any, says: str) -> None:
+    """A wrong one is named with its field."""
+    with pytest.raises(ConfigurationError, match=says):
+        PhaseSettings(**wrong)
+
+
+def test_a_hook_takes_the_four_phases_only() -> None:
+    """A phase that does not exist is refused when the hook is made, with those that do."""
+    wrong = cast("PhaseName", "gather")
+    with pytest.raises(
+        ConfigurationError, match=r"phases\.gather.*'gather_signal', 'cons"
+    ) as found:
+        hook(phases={wrong: PhaseSettings()})
+    assert found.value.message.startswith("dream: ")
+
+
+def test_phases_must_fit_into_a_dreams_run() -> None:
+    """70 minutes for all four; those without settings count with their 15."""
+    most = {"prune": PhaseSettings(attempts=5)}  # 3 x 15 + 25
+    hook(phases=most)
+    over = {"prune": PhaseSettings(attempts=5), "orient": PhaseSettings(minutes=5.5)}
+    with pytest.raises(ConfigurationError, match=r"phases: .* take 71\.5 minutes, .* has 70"):
+        hook(phases=over)
+    with pytest.raises(ValueError, match=r"phases\n.*71\.5 minutes"):
+        DreamInput.model_validate({"agent": "a", "scope": "s", "phases": over})
+
+
+def test_phases_cost_a_history_nothing_unless_they_are_set() -> None:
+    """The input of a dream with defaults is what it was; what is set comes back as it was."""
+    plain = DreamInput(agent="a", scope="s")
+    assert plain.model_dump() == {"agent": "a", "scope": "s"}
+    assert plain.phase("orient") == PhaseSettings()
+    own = plain.replace(phases={"orient": PhaseSettings(model="m", attempts=1)})
+    assert own.model_dump()["phases"] == {"orient": {"model": "m", "attempts": 1}}
+    assert DreamInput.model_validate_json(own.model_dump_json()) == own

@@ -1,5 +1,6 @@
 """`agentmem memory`: what dreams hold back or propose, and the failure gate."""
 
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -8,6 +9,7 @@ import typer
 from agentmem.cli.stores import DEFAULT_STORE, Agent, Database, Scope, Store, on_store
 from agentmem.dreaming import decisions
 from agentmem.dreaming.decisions import Decision
+from agentmem.memory.providers.protocol import TransactionalProvider
 from agentmem.values import printable
 
 Dream = Annotated[str, typer.Argument(help="The dream's id, as `waiting` shows it.")]
@@ -43,15 +45,13 @@ def apply(
     store: Store = DEFAULT_STORE,
 ) -> None:
     """Apply a proposal, or held changes by name; exit with 1 if a key has changed since."""
-    now = datetime.now(UTC)
-    done = on_store(
+    _decide(
         database,
         store,
-        lambda provider, _: decisions.apply(provider, agent, scope, dream, changes or (), now=now),
+        lambda provider, now: decisions.apply(
+            provider, agent, scope, dream, changes or (), now=now
+        ),
     )
-    _tell(done)
-    if done.conflicts:
-        raise typer.Exit(1)
 
 
 def discard(
@@ -63,15 +63,13 @@ def discard(
     store: Store = DEFAULT_STORE,
 ) -> None:
     """Take changes off the list without applying them; without names all of the dream."""
-    now = datetime.now(UTC)
-    done = on_store(
+    _decide(
         database,
         store,
-        lambda provider, _: decisions.discard(
+        lambda provider, now: decisions.discard(
             provider, agent, scope, dream, changes or (), now=now
         ),
     )
-    _tell(done)
 
 
 def open_gate(
@@ -85,7 +83,13 @@ def open_gate(
     typer.echo(f"the gate is open; it had counted {failures} failures")
 
 
-def _tell(done: Decision) -> None:
+def _decide(
+    database: str | None,
+    store: str,
+    decision: Callable[[TransactionalProvider, datetime], Awaitable[Decision]],
+) -> None:
+    now = datetime.now(UTC)
+    done = on_store(database, store, lambda provider, _: decision(provider, now))
     for what, lines in (("applied", done.applied), ("discarded", done.discarded)):
         for line in lines:
             typer.echo(printable(f"{what}: {line}"))
@@ -93,3 +97,5 @@ def _tell(done: Decision) -> None:
         typer.echo(printable(f"changed since, left as it is: {line}"), err=True)
     if done.applied:
         typer.echo(f"undo by: {done.id}")
+    if done.conflicts:
+        raise typer.Exit(1)

@@ -27,6 +27,10 @@ OUTCOMES_BYTES = 64 * 1024
 """Bytes of all outcomes that it remembers; of those over it only the ids are kept."""
 
 
+_ANSWERED = "this turn was answered; its answer stands in the conversation"
+_FAILED = "this turn failed; its reason was too long to keep, send the message as a new one"
+
+
 class Outcome(Wire):
     """What became of a turn.
 
@@ -92,12 +96,12 @@ class Turns:
         return outcome.answer
 
     def outcomes(self) -> list[Outcome]:
-        """Return what the next run must know of the last turns: 32 of them, in 64 kB."""
+        """Return what the next run must know of the last turns, in 64 kB."""
         kept: list[Outcome] = []
         size = 0
-        for outcome in reversed(list(self._outcomes.values())[-OUTCOMES:]):
+        for outcome in reversed(self._outcomes.values()):
             size += len(outcome.model_dump_json())
-            why = "this turn was answered; its answer stands in the conversation"
+            why = _FAILED if outcome.answer is None else _ANSWERED
             kept.append(outcome if size <= OUTCOMES_BYTES else Outcome(id=outcome.id, problem=why))
         return kept[::-1]
 

@@ -8,12 +8,13 @@ import pytest
 
 from agentmem.approvals import Approval, Approvals
 from agentmem.batch import Batch
-from agentmem.contracts import Definition, ToolSpec
-from agentmem.errors import ConfigurationError
+from agentmem.contracts import Answer, Definition, ToolSpec
+from agentmem.errors import ConfigurationError, TurnFailed
 from agentmem.failures import TEXT_BYTES, describe
 from agentmem.memory.references import in_memory, named, postgresql, sqlite
 from agentmem.memory.working import WorkingMemory
 from agentmem.messages import Message, Role, ToolCall
+from agentmem.turns import OUTCOMES_BYTES, Outcome, Turns
 from agentmem.values import encoded_size
 
 
@@ -64,6 +65,26 @@ async def test_an_evicted_batch_touches_nothing() -> None:
     assert memory.messages() == before
     for task in asyncio.all_tasks() - others:
         task.cancel()
+
+
+@pytest.mark.parametrize(
+    ("long", "says"),
+    [
+        ({"answer": Answer(turn=1, text="x" * OUTCOMES_BYTES)}, "was answered"),
+        ({"problem": "x" * OUTCOMES_BYTES}, "failed"),
+    ],
+)
+def test_an_outcome_too_long_to_keep_says_whether_the_turn_failed(long: Any, says: str) -> None:
+    """Sent again after a change of runs, a turn is told for what it was."""
+    turns = Turns()
+    last = Outcome(id="t2", answer=Answer(turn=2, text="yes"))
+    turns.restore(2, [Outcome(id="t1", **long), last])
+    handed_on = turns.outcomes()
+    assert [outcome.id for outcome in handed_on] == ["t1", "t2"]
+    turns.restore(2, handed_on)
+    assert turns.outcome("t2").text == "yes"
+    with pytest.raises(TurnFailed, match=f"this turn {says}"):
+        turns.outcome("t1")
 
 
 def test_of_errors_that_came_together_the_first_is_told() -> None:

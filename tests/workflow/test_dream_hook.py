@@ -332,10 +332,14 @@ async def test_a_session_dreams_after_every_second_answer_and_at_its_end(
 
 
 async def test_a_session_may_only_propose(client: Client, tmp_path: Path) -> None:
-    """With `mode = "propose"` the report says what would be done, and the store is unchanged."""
+    """With `mode = "propose"` the report says what would be done, and the store is unchanged.
+
+    What the agent sets of a phase reaches the dream in the same way.
+    """
     agents = '[agents.assistant]\nlong_term_memory.provider = "sqlite:memory.db"\n'
-    agents += 'dream.mode = "propose"\n'
-    async with stack(client, tmp_path, served(learned("Momo")), agents=agents) as s:
+    agents += 'dream.mode = "propose"\ndream.phases.gather_signal.model = "openai/large"\n'
+    script = learned("Momo")
+    async with stack(client, tmp_path, served(script), agents=agents) as s:
         scope = f"user-{uuid.uuid4()}"
         handle = await s.start(agent="assistant", scope=scope, session=True)
         await handle.execute_update("send", "My cat is named Momo.")
@@ -343,4 +347,6 @@ async def test_a_session_may_only_propose(client: Client, tmp_path: Path) -> Non
         await handle.result()
         report = await dreamed(s, dream_id(store(scope)))
         assert (report.status, report.proposed) == ("proposed", ["add cat_Momo"])
+        assert [one["model"] for one in script.of("gather_signal")] == ["large"]
+        assert [one["model"] for one in script.of("consolidate")] == ["test-model"]
         assert await facts(s, scope) == {}

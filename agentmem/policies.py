@@ -97,6 +97,9 @@ COMMIT: ActivityOptions = {
 DREAM_RUN_TIMEOUT = timedelta(minutes=75)
 """A dream of a type that no worker knows would hold its scope for ever."""
 
+DREAM_ROUNDS = 5
+"""After so many rounds in a row, what is left waits for the next trigger."""
+
 TASK_TIMEOUT = timedelta(seconds=30)
 """Of a workflow task: replaying a long run under load may take longer than the default 10 s."""
 

@@ -25,7 +25,7 @@ from agentmem import (
     working_memory,
 )
 from agentmem.contracts import Begun, Phase
-from agentmem.policies import BEGIN, COMMIT, phase_options
+from agentmem.policies import BEGIN, COMMIT, DREAM_ROUNDS, phase_options
 
 LIMITS = DreamLimits(gather_signal=5, consolidate=15, keys=50)
 ACTIVITIES: dict[contracts.PhaseName, Any] = {
@@ -45,7 +45,7 @@ class MyDream:
 
     @workflow.run
     async def run(self, request: DreamInput) -> DreamReport:
-        """Dream once, and again if more was said meanwhile."""
+        """Dream once, and again if more was said meanwhile, five times at most."""
         self._more = False
         request = request.replace(limits=LIMITS)
         begun = await workflow.execute_activity(contracts.begin, request, **BEGIN)
@@ -55,8 +55,8 @@ class MyDream:
         if report.applied:
             await self._portray(request)
         # Whatever this round found: who appended meanwhile has said so, or not all fitted in.
-        if self._more or begun.more_evidence:
-            workflow.continue_as_new(request)
+        if (self._more or begun.more_evidence) and request.rounds + 1 < DREAM_ROUNDS:
+            workflow.continue_as_new(request.replace(rounds=request.rounds + 1))
         return report
 
     async def _dream(self, request: DreamInput, begun: Begun) -> DreamReport:

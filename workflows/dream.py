@@ -19,6 +19,7 @@ from agentmem.inputs import parse_input
 from agentmem.policies import (
     BEGIN,
     COMMIT,
+    DREAM_ROUNDS,
     DREAM_RUN_TIMEOUT,
     TASK_TIMEOUT,
     ActivityOptions,
@@ -28,9 +29,6 @@ from agentmem.values import clip
 
 Request = TypeVar("Request")
 Result = TypeVar("Result")
-
-ROUNDS = 5
-"""After so many rounds in a row, what is left waits for the next trigger."""
 
 REASON_BYTES = 2_000
 """What an error says of its cause: the server bounds failures, and one over that hangs the run."""
@@ -89,7 +87,7 @@ class AgentDream:
         report = _of_all_rounds(request, await self._round(request, begun))
         self._show_outcome(report.status, report.summary or report.reason)
         # No await from here on: a signal that comes now makes the server refuse the completion.
-        if (self._more or begun.more_evidence) and request.rounds + 1 < ROUNDS:
+        if (self._more or begun.more_evidence) and request.rounds + 1 < DREAM_ROUNDS:
             workflow.continue_as_new(
                 request.replace(rounds=request.rounds + 1, before=report),
                 run_timeout=DREAM_RUN_TIMEOUT,

@@ -68,3 +68,20 @@ async def test_a_dream_of_ones_own_that_finds_nothing_leaves_no_late_message(
         request = DreamInput(agent="diary", scope="ada")
         report = await client.execute_workflow(MyDream.run, request, id=name, task_queue=queue)
     assert (report.status, looks) == ("nothing_new", ["ada", "ada"])
+
+
+async def test_a_dream_of_ones_own_goes_round_five_times_at_most(client: Client) -> None:
+    """Where people never stop talking, what is left waits for the next trigger."""
+    name, queue = f"dream-{uuid.uuid4()}", f"queue-{uuid.uuid4()}"
+    rounds: list[int] = []
+
+    @activity.defn(name="dream.begin")
+    async def begin(request: DreamInput) -> Begun:
+        rounds.append(request.rounds)
+        store = Store(provider="sqlite:x.db", agent="diary", scope=request.scope)
+        return Begun(status="nothing_new", store=store, more_evidence=True)
+
+    async with Worker(client, task_queue=queue, workflows=[MyDream], activities=[begin]):
+        request = DreamInput(agent="diary", scope="ada")
+        await client.execute_workflow(MyDream.run, request, id=name, task_queue=queue)
+    assert rounds == [0, 1, 2, 3, 4]

@@ -27,10 +27,11 @@ from agentmem.dreaming.hook import dream_id
 from agentmem.dreaming.sizes import Sizes, sizes
 from agentmem.facts import Write
 from agentmem.memory.providers.protocol import TransactionalProvider, TranscriptRow
+from agentmem.policies import DREAM_ROUNDS
 from agentmem.testing import fail, hang
 from tests.dreams import Answer, Script, calls, changes, findings, orientation, phase_of, served
 from tests.stack import Stack, stack, task_failures
-from workflows.dream import ROUNDS, AgentDream
+from workflows.dream import AgentDream
 
 
 class Scope:
@@ -378,8 +379,8 @@ async def test_a_dream_goes_round_five_times_at_most(client: Client, tmp_path: P
         script.answers["gather_signal"] = [meanwhile] * 10
         await scope.said("Hello.")
         report = await scope.dream()
-        assert report.rounds == ROUNDS
-        assert len(script.requests) == ROUNDS
+        assert report.rounds == DREAM_ROUNDS
+        assert len(script.requests) == DREAM_ROUNDS
         assert len(await scope.provider.unread(scope.store.agent, scope.store.scope, 1_000)) == 1
 
 

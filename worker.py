@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 from temporalio.client import Client
-from temporalio.worker import Worker
+from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 from activities.agents import AgentActivities
@@ -40,13 +40,22 @@ DREAMS = timedelta(seconds=60)
 """How long `local()` waits for dreams on leaving."""
 
 SANDBOX = SandboxRestrictions.default.with_passthrough_modules("agentmem")
-"""Workflow modules are imported anew for each run, ours and the app's, and what they do is checked;
-the library under them is imported once. Importing it anew too takes each run 0.15 s of processor
-time and 2.3 MB. It keeps no state in its modules, and the replay tests check what it does."""
+"""For the app's workflows: their modules are imported anew for each run, and what they do is
+checked; the library under them is imported once. Importing it anew too takes each run 0.15 s of
+processor time and 2.3 MB. It keeps no state in its modules. Our own workflows run outside of the
+sandbox; the replay tests run them, and the library, inside a strict one."""
 
 
-def build_worker(client: Client, configuration: Configuration, models: Models) -> Worker:
+def build_worker(
+    client: Client, configuration: Configuration, models: Models, *, strict: bool = False
+) -> Worker:
     """Return a worker that is ready to run, on the settings' task queue.
+
+    Args:
+        client: Of the server.
+        configuration: What it runs, and how.
+        models: What its model calls go through.
+        strict: Whether our own workflows run in the sandbox too, as the tests have it.
 
     Raises:
         ConfigurationError: A workflow of the app cannot run in Temporal's sandbox.
@@ -55,6 +64,7 @@ def build_worker(client: Client, configuration: Configuration, models: Models) -
     toolbox = configuration.toolbox
     cache = MessageCache(configuration.settings.message_cache_bytes)
     redact = redactor(app.redact)
+    sandbox = SandboxedWorkflowRunner(restrictions=SANDBOX)
     agents = AgentActivities(
         agents=configuration.agents, toolbox=toolbox, providers=providers, model=model
     )
@@ -78,7 +88,8 @@ def build_worker(client: Client, configuration: Configuration, models: Models) -
             # A value that a model of ours does not take fails the workflow that made it; as any
             # other bug it would leave it running with failing tasks.
             workflow_failure_exception_types=[ValidationError],
-            workflow_runner=SandboxedWorkflowRunner(restrictions=SANDBOX),
+            workflow_runner=sandbox,
+            unsandboxed_workflow_runner=sandbox if strict else UnsandboxedWorkflowRunner(),
             # For sync activities of the app; its threads start as they are needed.
             activity_executor=ThreadPoolExecutor(100) if app.activities else None,
             graceful_shutdown_timeout=GRACE,
@@ -109,8 +120,12 @@ def _our_workflows() -> list[type]:
 
 
 @asynccontextmanager
-async def running(client: Client, configuration: Configuration) -> AsyncGenerator[Worker, None]:
+async def running(
+    client: Client, configuration: Configuration, *, strict: bool = False
+) -> AsyncGenerator[Worker, None]:
     """Run a worker in this process; on leaving, activities may end and stores close.
+
+    `strict` is that of `build_worker`.
 
     Raises:
         ConfigurationError: The namespace does not exist, or a workflow cannot run.
@@ -124,7 +139,7 @@ async def running(client: Client, configuration: Configuration) -> AsyncGenerato
             await configuration.providers.get(identity)
         async with (
             retention(configuration.providers, configuration.settings.transcript_days),
-            build_worker(client, configuration, models) as worker,
+            build_worker(client, configuration, models, strict=strict) as worker,
         ):
             models.start_loading()
             yield worker

@@ -75,7 +75,8 @@ async def stack(
     async with ScriptedModel(script) as model:
         os.environ.update(model.env())
         configuration = configure(settings, extra=extra)
-        async with running(client, configuration):
+        # What is not deterministic is refused here; a worker in use does not look for it.
+        async with running(client, configuration, strict=True):
             yield Stack(client=client, model=model, configuration=configuration)
 
 

@@ -51,7 +51,7 @@ _SEES: dict[PhaseName, tuple[str, ...]] = {
 """What a phase has to look at, for its summary."""
 
 
-@workflow.defn(name="agent_dream")
+@workflow.defn(name="agent_dream", sandboxed=False)  # as `agent` is, and for the same reason
 class AgentDream:
     """Turns a scope's new messages into facts; the store is before the dream or after it.
 

@@ -1,5 +1,6 @@
-"""A changed `agent` workflow: what the replay tests must catch."""
+"""Changed `agent` workflows: what the replay tests must catch."""
 
+import time
 from typing import Any
 
 from temporalio import workflow
@@ -20,3 +21,17 @@ class Changed(AgentWorkflow):
         """Wait, then do what the original does."""
         await workflow.sleep(1)
         return await super().run(*args)
+
+
+@workflow.defn(name="agent", sandboxed=False)
+class Clocked(AgentWorkflow):
+    """Looks at the clock, which is another one in a replay."""
+
+    @workflow.init
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+
+    @workflow.run
+    async def run(self, *args: Any) -> Any:
+        """Do what the original does, and say when."""
+        return f"{await super().run(*args)} at {time.time()}"

@@ -7,8 +7,9 @@ from temporalio import workflow
 from temporalio.client import WorkflowHistory
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.worker import Replayer
+from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
-from tests.replay.changed import Changed
+from tests.replay.changed import Changed, Clocked
 from workflows.agent import AgentWorkflow
 from workflows.dream import AgentDream
 
@@ -28,8 +29,16 @@ def recorded(path: Path) -> WorkflowHistory:
 
 
 def replayer(*workflows: type) -> Replayer:
-    """Return a replayer with the worker's data converter."""
-    return Replayer(workflows=list(workflows), data_converter=pydantic_data_converter)
+    """Return a replayer with the worker's data converter, and the strict sandbox for all of them.
+
+    A worker in use runs ours outside of the sandbox. Here it refuses what is not deterministic, and
+    the library too is inside.
+    """
+    return Replayer(
+        workflows=list(workflows),
+        data_converter=pydantic_data_converter,
+        unsandboxed_workflow_runner=SandboxedWorkflowRunner(),
+    )
 
 
 @pytest.mark.parametrize("path", HISTORIES, ids=lambda path: path.stem)
@@ -64,3 +73,10 @@ async def test_a_changed_workflow_is_caught() -> None:
     (path,) = (path for path in HISTORIES if path.stem == "plain_turn")
     with pytest.raises(workflow.NondeterminismError):
         await replayer(Changed).replay_workflow(recorded(path))
+
+
+async def test_what_is_not_deterministic_is_refused() -> None:
+    """F-09: a replay here forbids the clock, also to a workflow that opts out of the sandbox."""
+    (path,) = (path for path in HISTORIES if path.stem == "plain_turn")
+    with pytest.raises(RuntimeError, match=r"Cannot access time\.time"):
+        await replayer(Clocked).replay_workflow(recorded(path))

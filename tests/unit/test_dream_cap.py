@@ -1,6 +1,7 @@
 """The cap: at most so many facts, the least worth keeping going first."""
 
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 from agentmem.dreaming.cap import protected, score
 from agentmem.facts import Evidence, Fact, Trust
 from tests.drafts import BEFORE, SAID, draft, fact, propose
+from tests.dreams import STORE, Scene, Script
 
 TODAY = date(2026, 3, 25)
 OPENED = SAID + timedelta(days=15)
@@ -134,6 +136,37 @@ def test_recent_use_keeps_a_fact() -> None:
     on = draft(many(4))
     on.finish(3, used={"k000": TODAY})
     assert on.keys() == ["k000", "k002", "k003"]
+
+
+async def whole(scene: Scene) -> dict[str, dict[str, Any]]:
+    """All that is said of each fact, without what only counts and dates its version."""
+    entries = await scene.provider.entries(STORE.agent, STORE.scope)
+    snapshot = {one.key: one.version for one in entries}
+    full = await scene.provider.facts_at(STORE.agent, STORE.scope, snapshot)
+    return {one.key: one.model_dump(exclude={"version", "recorded_at"}) for one in full}
+
+
+async def test_a_scope_of_150_old_facts_comes_down_to_its_cap_and_back() -> None:
+    """M-9: the 50 worth least of those not protected go, and undoing the dream brings all back."""
+    scene = await Scene.make()
+    for number in range(150):
+        importance = 1 if number < 60 else 2 + number % 4
+        writer = "code" if 5 <= number < 10 else "dream"
+        value = f"Anna owns boat number {number}"
+        await scene.knows(f"boat_{number:03}", value, importance=importance, writer=writer)
+    for number in range(5):
+        await scene.provider.pin(STORE.agent, STORE.scope, f"boat_{number:03}", True)
+    before = await whole(scene)
+    await scene.said("Good morning!")
+    # The store dates its writes by the clock.
+    report = await scene.dream(Script(), now=datetime.now(UTC) + timedelta(days=2))
+    assert (report.keys_before, report.keys_after) == (150, 100)
+    gone = [f"boat_{number:03}" for number in range(10, 60)]
+    assert sorted(before.keys() - (await scene.facts()).keys()) == gone
+    undone = await scene.provider.undo(STORE.agent, STORE.scope, report.dream)
+    assert (undone.keys, undone.conflicts) == (gone, [])
+    assert await whole(scene) == before
+    await scene.provider.close()
 
 
 @given(

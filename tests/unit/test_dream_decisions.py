@@ -170,3 +170,28 @@ async def test_a_decision_is_undone_like_a_dream(scene: Scene) -> None:
     assert await scene.facts() == before
     stones = await scene.provider.tombstones(AGENT, SCOPE)
     assert "pet" in {stone.key for stone in stones}
+
+
+async def test_undoing_a_proposal_takes_back_what_was_applied_of_it(scene: Scene) -> None:
+    """M-9: by the proposal's own id, however many decisions there were."""
+    before = await prepared(scene)
+    dream = (await scene.dream(moving(), mode="propose")).dream
+    nothing = await scene.provider.undo(AGENT, SCOPE, dream)
+    assert (nothing.keys, nothing.conflicts) == ([], [])
+    await apply(scene.provider, AGENT, SCOPE, dream, ["c1"], now=LATER)
+    await apply(scene.provider, AGENT, SCOPE, dream, ["c2", "c3"], now=LATER)
+    assert set(await scene.facts()) == {"city", "pet"}
+    undone = await scene.provider.undo(AGENT, SCOPE, dream)
+    assert (undone.keys, undone.conflicts) == (["city", "job", "pet"], [])
+    assert await scene.facts() == before
+
+
+async def test_undoing_a_dream_takes_back_what_was_applied_of_it_later(scene: Scene) -> None:
+    """A held removal that a person applied in favour of a fact of the dream goes with that fact."""
+    before = await prepared(scene)
+    dream = (await scene.dream(moving())).dream
+    await apply(scene.provider, AGENT, SCOPE, dream, ["c3"], now=LATER)
+    assert set(await scene.facts()) == {"city", "pet"}
+    undone = await scene.provider.undo(AGENT, SCOPE, dream)
+    assert (undone.keys, undone.conflicts) == (["city", "job", "pet"], [])
+    assert await scene.facts() == before

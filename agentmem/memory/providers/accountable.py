@@ -23,11 +23,12 @@ class Accountable(Protocol):
     async def undo(self, agent: str, scope: str, change: str) -> Undone:
         """Take back a dream, one of its changes, or one version, in one transaction.
 
-        Each change is taken back whole or not at all: if one of its keys holds something else by
-        now, it is a conflict and stays. What stood before is written again as a new version
-        (reason `undone`), with its evidence; what did not exist is removed. Either way `tombstones`
-        then tells of what was taken back. Confirmations of a dream are taken back too. What was
-        undone before stays so, and is no error.
+        A dream is taken back with what people applied of it. Each change is taken back whole or not
+        at all: if one of its keys holds something else by now, it is a conflict and stays. What
+        stood before is written again as a new version (reason `undone`), with its evidence; what
+        did not exist is removed. Either way `tombstones` then tells of what was taken back.
+        Confirmations of a dream are taken back too. What was undone before stays so, and is no
+        error.
 
         Args:
             agent: Whose facts.

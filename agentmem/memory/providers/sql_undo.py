@@ -94,7 +94,11 @@ def _may_go(row: Confirmation, stand: dict[str, int]) -> bool:
 def _changes(connection: Connection, place: Place, name: str) -> list[_Change]:
     """Return what a name means: a dream, one of its changes, or a version of a key."""
     whole, _, part = name.rpartition("/")
-    found = _of_dream(connection, place, name) or _of_dream(connection, place, whole, part)
+    found = [
+        one
+        for dream in (name, *_decisions(connection, place, name))
+        for one in _of_dream(connection, place, dream)
+    ] or _of_dream(connection, place, whole, part)
     if found or _is_dream(connection, place, name):
         return found
     key, _, version = name.rpartition("@")
@@ -141,6 +145,13 @@ def _confirmed_since(connection: Connection, place: Place, row: Confirmation) ->
 def _in_dream(table: Any, place: Place, dream: str, change: str | None) -> Select[Any]:
     wanted = select(table).filter_by(**place._asdict(), dream=dream)
     return wanted if change is None else wanted.where(table.c.change_id == change)
+
+
+def _decisions(connection: Connection, place: Place, dream: str) -> list[str]:
+    """Return the ids under which people applied changes of a dream: `<dream>:<digest>`."""
+    applied = select(dreams.c.id).filter_by(**place._asdict(), status="applied")
+    names = connection.execute(applied).scalars()
+    return [name for name in names if name.startswith(f"{dream}:")]
 
 
 def _is_dream(connection: Connection, place: Place, name: str) -> bool:

@@ -79,6 +79,7 @@ class Job:
             model=self.phase.model,
             tokens=self.desk.kept.sizes.reply,
             progress=self.progress,
+            forgets=self.desk.kept.forgets,
         )
 
     def exchange(self, work: Work, blocks: Blocks, *, calls: int, halves: bool) -> Exchange:

@@ -66,6 +66,7 @@ class Replies:
         model: The model.
         tokens: Of the longest reply.
         progress: Told how many requests there were.
+        forgets: How often the dream had lost messages when the phase began.
         usage: Of all requests, those of earlier attempts included.
     """
 
@@ -77,6 +78,7 @@ class Replies:
     model: str
     tokens: int
     progress: Progress
+    forgets: int = 0
     usage: Usage = field(default_factory=Usage)
     _kept: dict[int, ReplyRecord] | None = field(default=None, init=False)
     _step: int = field(default=0, init=False)
@@ -106,7 +108,13 @@ class Replies:
         if kept is not None and kept.digest == fingerprint:
             return kept.reply
         reply = await self.ask(request)
-        record = ReplyRecord(phase=self.phase, step=self._step, digest=fingerprint, reply=reply)
+        record = ReplyRecord(
+            phase=self.phase,
+            step=self._step,
+            digest=fingerprint,
+            reply=reply,
+            forgets=self.forgets,
+        )
         await self.provider.save_reply(agent, scope, self.dream, record)
         return reply
 

@@ -33,6 +33,7 @@ class Kept(Wire):
         prompt_version: Of the prompts that its phases read.
         messages: New messages that it looks at.
         more_evidence: Whether messages are left for the next round.
+        forgets: By the store: how often a message was forgotten while the dream ran.
         failed: The phase that failed, for a reason that lies with the messages.
         unreadable: Aliases of messages that are passed over.
         used: When each key was last asked for, frozen with the facts.
@@ -55,6 +56,7 @@ class Kept(Wire):
     prompt_version: str = ""
     messages: int = 0
     more_evidence: bool = False
+    forgets: int = 0
     failed: str = ""
     unreadable: list[str] = []
     used: dict[str, date] = {}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, select
 
-from agentmem.errors import ConfigurationError, InvalidFact
+from agentmem.errors import ConfigurationError, InvalidFact, ProviderError
 from agentmem.facts import Evidence, Step, Write
 from agentmem.memory.providers.protocol import DreamRecord, Range, ReplyRecord
 from agentmem.memory.providers.records import MessageId
@@ -228,6 +228,43 @@ async def test_a_draft_does_not_quote_what_was_forgotten(store: SqlProvider) -> 
         ("", True),
         ("hello", False),
     ]
+
+
+async def test_what_was_made_of_a_forgotten_message_is_not_saved(store: SqlProvider) -> None:
+    """A phase or commit at work saves nothing of before; what is read anew goes on."""
+    await store.append("a", "s", rows(1, 2))
+    read = [Range(session="r1", memory="wm0", first=1, last=2)]
+    old = DreamRecord(id="d1", opened_at=START, ranges=read)
+    other = old.replace(id="d2", ranges=[])
+    for record in (old, other):
+        await store.open_dream("a", "s", record)
+    reply = ReplyRecord(phase="p", step=0, digest="x", reply={"text": "hello"})
+    assert await store.forget_message("a", "s", MessageId(session="r1", message="m1")) == 1
+    with pytest.raises(ProviderError, match="d1 was reading was forgotten"):
+        await store.save_dream("a", "s", old.replace(data={"text": "hello"}))
+    with pytest.raises(ProviderError, match="d1 was reading was forgotten"):
+        await store.save_reply("a", "s", "d1", reply)
+    with pytest.raises(ProviderError, match="d1 was reading was forgotten"):
+        await store.commit("a", "s", old, [])
+    assert await store.replies("a", "s", "d1") == []
+    await store.save_reply("a", "s", "d2", reply)
+    await store.save_reply("a", "s", "d1", reply.replace(forgets=1))
+    new = await store.dream("a", "s", "d1")
+    assert new
+    assert new.data == {"forgets": 1}
+    assert (await store.commit("a", "s", new, [])).status == "completed"
+    assert await store.forget_message("a", "s", MessageId(session="r1", message="m2")) == 1
+    assert await store.dream("a", "s", "d1") == await store.commit("a", "s", new, [])
+
+
+async def test_an_erased_scope_takes_no_reply(store: SqlProvider) -> None:
+    """What a dream's model answers after its scope was erased is not kept."""
+    await lived_in(store)
+    await store.erase("a", "s")
+    reply = ReplyRecord(phase="p", step=0, digest="x", reply={})
+    with pytest.raises(ProviderError, match="never opened"):
+        await store.save_reply("a", "s", "d1", reply)
+    assert await store.export("a", "s") == []
 
 
 async def test_another_messages_text_stays(store: SqlProvider) -> None:

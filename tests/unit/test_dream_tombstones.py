@@ -5,7 +5,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from agentmem.contracts import PHASES
+from agentmem.errors import ProviderError
 from agentmem.facts import Tombstone, Trust, Write
+from agentmem.memory.providers.records import MessageId
+from agentmem.values import JSONObject
 from tests.drafts import SAID, draft, fact, propose, row
 from tests.dreams import STORE, Scene, Script, changes, findings
 
@@ -131,3 +135,44 @@ def test_a_retraction_names_no_survivor() -> None:
     )
     done = propose(on, "remove", "phone", by="contact", reason="asked_to_forget", evidence=["a1"])
     assert (done.status, done.by) == ("accepted", "")
+
+
+async def test_a_message_forgotten_in_a_phase_is_not_saved_by_it(scene: Scene) -> None:
+    """What the phase has made of it by then is dropped; tried again, the phase reads the rest."""
+    await scene.said("My phone number is 555 0100.", at=BEFORE)
+    await scene.said("I live in Bergen.", at=BEFORE)
+
+    async def forgetful(request: JSONObject) -> JSONObject:
+        message = MessageId(session="run-1", memory="wm0", message="m1")
+        assert await scene.provider.forget_message(*PLACE, message) > 0
+        return findings({"statement": PHONE, "quote": "phone number is 555 0100"})
+
+    lives = findings({"statement": "Lives in Bergen", "evidence": ["a2"]})
+    script = Script(gather_signal=[forgetful, lives])
+    begun = await scene.begin(now=LATER)
+    await scene.phase("orient", begun, script)
+    with pytest.raises(ProviderError, match="was forgotten"):
+        await scene.phase("gather_signal", begun, script)
+    assert "555" not in str(await scene.provider.export(*PLACE))
+    await scene.phase("gather_signal", begun, script)
+    assert "555" not in str(script.of("gather_signal")[-1])
+    assert "555" not in str(await scene.provider.export(*PLACE))
+    assert scene.results["gather_signal"].counts["findings"] == 1
+
+
+async def test_a_message_forgotten_in_a_commit_is_not_saved_by_it(scene: Scene) -> None:
+    """A record from before is refused; the commit that is tried again has the store's own."""
+    await scene.said("My phone number is 555 0100.", at=BEFORE)
+    script = adding()
+    begun = await scene.begin(now=LATER)
+    for name in PHASES:
+        await scene.phase(name, begun, script)
+    stale = await scene.provider.dream(*PLACE, begun.dream)
+    assert stale is not None
+    message = MessageId(session="run-1", memory="wm0", message="m1")
+    await scene.provider.forget_message(*PLACE, message)
+    with pytest.raises(ProviderError, match="was forgotten"):
+        await scene.provider.commit(*PLACE, stale, [])
+    report = await scene.commit(begun)
+    assert "number is 555 0100." not in str(await scene.provider.export(*PLACE))
+    assert report.dream == begun.dream

@@ -149,7 +149,12 @@ class TransactionalProvider(MemoryProvider, Accountable, Protocol):
         ...
 
     async def save_dream(self, agent: str, scope: str, record: DreamRecord) -> None:
-        """Replace a running dream's record; one that has ended stays as it is."""
+        """Replace a running dream's record; one that has ended stays as it is.
+
+        Raises:
+            ProviderError: A message that the dream reads was forgotten since the record was read:
+                `forgets` in its `data` is not what the store has.
+        """
         ...
 
     async def end_dream(
@@ -171,7 +176,11 @@ class TransactionalProvider(MemoryProvider, Accountable, Protocol):
         ...
 
     async def save_reply(self, agent: str, scope: str, dream_id: str, reply: ReplyRecord) -> None:
-        """Keep a model reply before it is used, in place of one of the same phase and step."""
+        """Keep a model reply before it is used, in place of one of the same phase and step.
+
+        Raises:
+            ProviderError: A message that the dream reads was forgotten meanwhile.
+        """
         ...
 
     async def commit(
@@ -189,7 +198,8 @@ class TransactionalProvider(MemoryProvider, Accountable, Protocol):
 
         Raises:
             ProviderError: A cursor does not stand where the ranges begin: another dream has
-                consumed that evidence. Nothing is changed.
+                consumed that evidence. Or a message of it was forgotten since the record was
+                read. Nothing is changed.
         """
         ...
 

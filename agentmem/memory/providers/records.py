@@ -73,7 +73,8 @@ class DreamRecord(Wire):
         opened_at: When it began.
         ranges: The evidence that it reads, and that its commit consumes.
         snapshot: The facts that it sees, key to version.
-        data: What its phases keep from each other: settings, aliases, reports, the draft.
+        data: What its phases keep from each other: settings, aliases, reports, the draft. The
+            store counts in `forgets` how often a message was forgotten while it ran.
         applied: Changes that its commit applied, by id.
         conflicts: Changes that its commit dropped because the store had moved on.
     """
@@ -96,9 +97,11 @@ class ReplyRecord(Wire):
         step: Which of the phase's requests it answers, from 0.
         digest: Of the request's bytes; a reply is reused only for the very same request.
         reply: The reply.
+        forgets: How often the dream had lost messages when it asked; not kept.
     """
 
     phase: str
     step: int
     digest: str
     reply: JSONObject
+    forgets: int = 0

@@ -21,12 +21,14 @@ def commit(
     """Commit a dream, once.
 
     Raises:
-        ProviderError: The dream was never opened, or another one has read its evidence.
+        ProviderError: The dream was never opened, another one has read its evidence, or a message
+            of it was forgotten since the record was read.
     """
     hold(connection, place)
     there = sql_dreams.require(connection, place, record.id)
     if there.status != "running":
         return there
+    sql_dreams.refuse_forgotten(there, record.data.get("forgets", 0))
     sql_transcript.consume(connection, place, record.ranges, record.id)
     stand = heads(connection, place, {key for step in steps for key in step.touched})
     standing = standing_steps(steps, {step.id for step in steps if _moved(step, stand)})

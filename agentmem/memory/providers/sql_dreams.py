@@ -48,9 +48,15 @@ def dreams_of(connection: Connection, place: Place, most: int) -> list[DreamReco
 
 
 def save_dream(connection: Connection, place: Place, record: DreamRecord) -> None:
-    """Replace a running dream's record; one that has ended stays as it is."""
+    """Replace a running dream's record; one that has ended stays as it is.
+
+    Raises:
+        ProviderError: The dream was never opened, or a message that it read was forgotten.
+    """
+    hold(connection, place)
     there = require(connection, place, record.id)
     if there.status == "running":
+        refuse_forgotten(there, record.data.get("forgets", 0))
         replace(connection, place, record)
 
 
@@ -86,7 +92,13 @@ def replies(connection: Connection, place: Place, dream_id: str) -> list[ReplyRe
 
 
 def save_reply(connection: Connection, place: Place, dream_id: str, reply: ReplyRecord) -> None:
-    """Keep a paid reply, in place of one of the same phase and step."""
+    """Keep a paid reply, in place of one of the same phase and step.
+
+    Raises:
+        ProviderError: The dream was never opened, or a message that it read was forgotten.
+    """
+    hold(connection, place)
+    refuse_forgotten(require(connection, place, dream_id), reply.forgets)
     which = place._asdict() | {"dream": dream_id, "phase": reply.phase, "step": reply.step}
     said = {"digest": reply.digest, "reply": dump(reply.reply), "saved_at": now()}
     replaced = connection.execute(update(dream_steps).filter_by(**which).values(said))
@@ -104,6 +116,18 @@ def require(connection: Connection, place: Place, dream_id: str) -> DreamRecord:
     if found is None:
         raise ProviderError(f"dream {dream_id} was never opened in this store")
     return found
+
+
+def refuse_forgotten(there: DreamRecord, forgets: int) -> None:
+    """Refuse what was made of a message that was forgotten while it was made.
+
+    Raises:
+        ProviderError: One was. Trying again helps: what is read then is without it.
+    """
+    if there.data.get("forgets", 0) != forgets:
+        raise ProviderError(
+            f"a message that dream {there.id} was reading was forgotten: it must be read again"
+        )
 
 
 def replace(connection: Connection, place: Place, record: DreamRecord) -> None:

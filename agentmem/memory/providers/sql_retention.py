@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import datetime
+from typing import cast
 
 from sqlalchemy import Connection, delete, exists, select, tuple_, update
 
@@ -12,7 +13,7 @@ from agentmem.memory.providers.records import DreamRecord, MessageId
 from agentmem.memory.providers.rows import Place, chunks, dump, value_of
 from agentmem.memory.providers.schema import dream_steps, dreams, fact_evidence, transcript
 from agentmem.memory.providers.sql_dreams import record_of
-from agentmem.values import JSONValue
+from agentmem.values import JSONObject, JSONValue
 
 
 def forget_message(connection: Connection, place: Place, message: MessageId) -> int:
@@ -34,14 +35,19 @@ def _blank_dreams(connection: Connection, place: Place, message: MessageId, text
     """Take a message out of what the scope's dreams have kept; return how many held it."""
     found = 0
     for dream in connection.execute(select(dreams).filter_by(**place._asdict())).mappings().all():
-        if _reads(record_of(dream), message):
+        reads = _reads(record_of(dream), message)
+        if reads:
             steps = delete(dream_steps).filter_by(**place._asdict(), dream=dream["id"])
             connection.execute(steps)
-        data = value_of(dream["data"])
-        if (kept := _without(data, message, text)) != data:
+        data = cast("JSONObject", value_of(dream["data"]))
+        kept = cast("JSONObject", _without(data, message, text))
+        found += kept != data
+        if dream["status"] == "running" and (reads or kept != data):
+            # What its phase has read by now is not to be saved.
+            kept = {**kept, "forgets": data.get("forgets", 0) + 1}
+        if kept != data:
             which = update(dreams).filter_by(**place._asdict(), id=dream["id"])
             connection.execute(which.values(data=dump(kept)))
-            found += 1
     return found
 
 

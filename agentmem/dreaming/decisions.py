@@ -98,7 +98,8 @@ async def apply(
         That a person looked after the scope also opens its failure gate.
 
     Raises:
-        ConfigurationError: There is no such dream, or no such change of it that waits.
+        ConfigurationError: There is no such dream, no such change of it that waits, or they were
+            applied and taken back; the message says what to undo then.
     """
     record, chosen = await _chosen(provider, agent, scope, dream, changes)
     draft = await _draft(provider, agent, scope, record)
@@ -113,6 +114,11 @@ async def apply(
     there = await provider.open_dream(agent, scope, decision)
     if there.status == "running":
         there = await provider.commit(agent, scope, decision.replace(status="applied"), made)
+    elif undone := await _taken_back(provider, agent, scope, there, chosen):
+        raise ConfigurationError(
+            f"these changes of dream {dream} were applied before and taken back since; to have "
+            f"them again undo that: {', '.join(undone)}"
+        )
     lines = {change.id: line_of(change) for change in chosen}
     return Decision(
         id=there.id,
@@ -181,6 +187,24 @@ async def _chosen(
             f" so; these can, by name: {known}"
         )
     return record, [waiting[name] for name in wanted]
+
+
+async def _taken_back(
+    provider: TransactionalProvider,
+    agent: str,
+    scope: str,
+    decision: DreamRecord,
+    chosen: Iterable[Change],
+) -> list[str]:
+    """Return the versions that took back what a decision wrote, by the names that undo takes."""
+    found: list[str] = []
+    for key in sorted({key for change in chosen for key in touched(change)}):
+        versions = await provider.history(agent, scope, key)
+        made = [version for version in versions if version.dream == decision.id]
+        last = versions[-1] if versions else None
+        if made and last and last.reason == "undone" and last.value != made[-1].value:
+            found.append(last.change)
+    return found
 
 
 def _waiting(record: DreamRecord, records: Iterable[DreamRecord]) -> list[Change]:

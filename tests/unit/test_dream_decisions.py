@@ -181,9 +181,17 @@ async def test_undoing_a_proposal_takes_back_what_was_applied_of_it(scene: Scene
     await apply(scene.provider, AGENT, SCOPE, dream, ["c1"], now=LATER)
     await apply(scene.provider, AGENT, SCOPE, dream, ["c2", "c3"], now=LATER)
     assert set(await scene.facts()) == {"city", "pet"}
+    after = await scene.facts()
     undone = await scene.provider.undo(AGENT, SCOPE, dream)
     assert (undone.keys, undone.conflicts) == (["city", "job", "pet"], [])
     assert await scene.facts() == before
+    with pytest.raises(ConfigurationError, match=r"taken back since.*: job@3, pet@2$"):
+        await apply(scene.provider, AGENT, SCOPE, dream, ["c2", "c3"], now=LATER)
+    for name in ("job@3", "pet@2", "city@3"):
+        await scene.provider.undo(AGENT, SCOPE, name)
+    assert await scene.facts() == after
+    again = await apply(scene.provider, AGENT, SCOPE, dream, ["c2", "c3"], now=LATER)
+    assert again.applied == ["add pet", "remove job"]
 
 
 async def test_undoing_a_dream_takes_back_what_was_applied_of_it_later(scene: Scene) -> None:

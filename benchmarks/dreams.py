@@ -107,7 +107,7 @@ async def measure(options: argparse.Namespace) -> Figures:
 
 async def _dreamt(client: Client, folder: Path, facts: int, messages: int) -> Row:
     model = Asked()
-    async with stack(client, folder, model) as made:
+    async with stack(client, folder, model, strict=False) as made:
         providers = made.configuration.providers
         provider = await providers.get("default")
         await _fill(provider, facts, messages)

@@ -61,8 +61,12 @@ async def stack(
     task_queue: str = "",
     model_name: str = "openai/test-model",
     database_url: str | None = None,
+    strict: bool = True,
 ) -> AsyncGenerator[Stack, None]:
-    """Run a worker whose model is a scripted one, on a task queue of its own."""
+    """Run a worker whose model is a scripted one, on a task queue of its own.
+
+    With `strict` it refuses what is not deterministic, which a worker in use does not look for.
+    """
     file = data / "agents.toml"
     file.write_text(agents)
     settings = Settings(
@@ -75,8 +79,7 @@ async def stack(
     async with ScriptedModel(script) as model:
         os.environ.update(model.env())
         configuration = configure(settings, extra=extra)
-        # What is not deterministic is refused here; a worker in use does not look for it.
-        async with running(client, configuration, strict=True):
+        async with running(client, configuration, strict=strict):
             yield Stack(client=client, model=model, configuration=configuration)
 
 

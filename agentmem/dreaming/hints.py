@@ -4,6 +4,7 @@ Hints help a model to look, stand in where it hands in nothing, and nominate wha
 They decide nothing: what goes is for the rules.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import date
@@ -98,16 +99,21 @@ def _alike(facts: Sequence[Fact], least: float) -> list[list[str]]:
     """Pairs whose shared words weigh at least that share of the lighter value's words."""
     rarity = Rarity(text_of(fact.value) for fact in facts)
     words = {fact.key: set(content(text_of(fact.value))) for fact in facts}
-    weights = {key: sum(map(rarity.weight, sorted(mine))) for key, mine in words.items()}
+    weight = {word: rarity.weight(word) for word in set[str]().union(*words.values())}
+    # Exact sums: the same in whatever order a set is.
+    weights = {key: math.fsum(map(weight.__getitem__, mine)) for key, mine in words.items()}
     holders: defaultdict[str, list[str]] = defaultdict(list)
     pairs: dict[tuple[str, str], float] = {}
     for key, mine in words.items():
         # Values that share most of their weight share one of their rarest words.
-        rarest = sorted(mine, key=lambda word: (-rarity.weight(word), word))[:_RAREST]
+        rarest = sorted(mine, key=lambda word: (-weight[word], word))[:_RAREST]
         for other in dict.fromkeys(other for word in rarest for other in holders[word]):
             shared = mine & words[other]
-            share = sum(map(rarity.weight, sorted(shared))) / min(weights[key], weights[other])
-            if len(shared) > 1 and share >= least:
+            if len(shared) < 2:
+                continue
+            both = math.fsum(map(weight.__getitem__, shared))
+            share = both / min(weights[key], weights[other])
+            if share >= least:
                 pairs[other, key] = share
         for word in rarest:
             holders[word].append(key)

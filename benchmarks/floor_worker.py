@@ -6,7 +6,8 @@ from collections import defaultdict
 from datetime import timedelta
 
 from temporalio import activity
-from temporalio.worker import Worker
+from temporalio.worker import UnsandboxedWorkflowRunner, Worker
+from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
 from activities.llm import Models
 from agentmem.cli.worker import say
@@ -83,11 +84,13 @@ async def main() -> None:
     models = Models()
     client = await connect()
     floors = FloorActivities(models)
+    free = "FLOOR_FREE" in os.environ  # of the sandbox, which is Temporal's default
     async with Worker(
         client,
         task_queue=os.environ["AGENTMEM_TASK_QUEUE"],
         workflows=[FloorSession],
         activities=[floors.reply, floors.tool, floors.model],
+        workflow_runner=UnsandboxedWorkflowRunner() if free else SandboxedWorkflowRunner(),
         sticky_queue_schedule_to_start_timeout=timedelta(seconds=2),  # as worker.py has it
     ):
         models.start_loading()

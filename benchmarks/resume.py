@@ -16,7 +16,7 @@ from pathlib import Path
 
 from benchmarks.model import question
 from benchmarks.report import Benchmark, Figures, Sheet
-from benchmarks.stage import FLOOR, OURS, Contender, Talk, stage
+from benchmarks.stage import FLOOR, FREE, OURS, Contender, Talk, stage
 
 KILLED_TURNS = 100
 DEFAULT = " turns, default limits"
@@ -35,7 +35,7 @@ async def measure(options: argparse.Namespace) -> Figures:
     with tempfile.TemporaryDirectory() as folder:
         async with (
             stage(Path(folder)) as made,
-            made.contenders([FLOOR, OURS]) as contenders,
+            made.contenders([FLOOR, FREE, OURS]) as contenders,
         ):
             sessions = {one.kind: await _sessions(one, lengths) for one in contenders}
             for _ in range(rounds):

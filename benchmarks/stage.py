@@ -41,8 +41,9 @@ run_limits.history_bytes = 20000000
 run_limits.updates = 1900
 """
 
-BARE, FLOOR, NAIVE, OURS = "bare", "held", "naive", "agentmem"
-"""The contenders: floor A, floor B, the whole conversation in each call, and ours."""
+BARE, FLOOR, FREE, NAIVE, OURS = "bare", "held", "held, free", "naive", "agentmem"
+"""The contenders: floor A, floor B, B outside of the sandbox, the whole conversation in each call,
+and ours."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,6 +112,7 @@ class Contender:
         settings = {
             **self.stage.settings,
             "AGENTMEM_TASK_QUEUE": self._queue,
+            **({"FLOOR_FREE": "1"} if self.kind == FREE else {}),
             "AGENTMEM_APP": str(ROOT / "benchmarks/tool.py"),
         }
         stack = AsyncExitStack()
@@ -138,7 +140,7 @@ class Contender:
     async def open(self, agent: str = "plain") -> "Talk":
         """Start a session with an agent; a floor's model is offered the tools that it has."""
         name: str = "floor.session"
-        argument: Any = self.kind
+        argument: Any = FLOOR if self.kind == FREE else self.kind
         if self.kind == OURS:
             name = "agent"
             argument = {"agent": agent, "scope": "s", "session": True}

@@ -20,7 +20,7 @@ from benchmarks.model import question
 from benchmarks.report import Benchmark, Figures, Sheet
 from benchmarks.stage import FLOOR, OURS, Contender, Stage, Talk, resident, stage
 
-SESSIONS = {1: 10, 10: 3, 50: 1}
+SESSIONS = {1: 20, 10: 5, 50: 3}
 """Concurrent sessions, and the turns that each takes in a round."""
 
 KEPT = 50
@@ -48,7 +48,7 @@ async def measure(options: argparse.Namespace) -> Figures:
     """Measure rates, then memory."""
     rates: list[Rate] = []
     memory: dict[str, dict[str, float]] = {}
-    rounds = 10 if options.full else 5
+    rounds = 15 if options.full else 9
     with tempfile.TemporaryDirectory() as folder:
         async with stage(Path(folder)) as made:
             for workers in (1, 2):

@@ -5,7 +5,8 @@
 All contenders take the same turn one after another, in an order that changes, so that whatever
 slows the machine down slows all. Ratios are to `held`: one update and one activity that makes the
 same litellm call, its messages in the worker's memory. A ratio is the median over the last ten
-turns before a mark, pair by pair, and its spread the middle half of them. Needs Linux (/proc).
+turns before a mark of all sessions, pair by pair, and its spread the middle half of them. Needs
+Linux (/proc).
 """
 
 import argparse
@@ -13,7 +14,7 @@ import statistics
 import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 
 from benchmarks.model import question
@@ -21,6 +22,7 @@ from benchmarks.report import Benchmark, Figures, Sheet
 from benchmarks.stage import (
     BARE,
     FLOOR,
+    FREE,
     NAIVE,
     OURS,
     Contender,
@@ -31,6 +33,9 @@ from benchmarks.stage import (
 
 MARKS = (10, 30, 100, 200, 500, 1_000)
 WINDOW = 10
+SESSIONS = 3
+"""Of each case, one after another; one where it has over a hundred turns."""
+
 NAIVE_TURNS = 200
 """At 50 MB of history Temporal ends a session: for `naive` soon after this many turns."""
 
@@ -59,7 +64,7 @@ class Case:
 CASES = {
     case.name: case
     for case in (
-        Case(name="plain", turns=100, kinds=(BARE, FLOOR, NAIVE, OURS)),
+        Case(name="plain", turns=100, kinds=(BARE, FLOOR, FREE, NAIVE, OURS)),
         Case(name="1 tool call", agent="tools", calls=1, kinds=(BARE, FLOOR, NAIVE, OURS)),
         Case(name="4 tool calls", agent="tools", calls=4),
         Case(name="memory tools", agent="memory"),
@@ -105,22 +110,32 @@ async def measure(options: argparse.Namespace) -> Figures:
     with tempfile.TemporaryDirectory() as folder:
         async with (
             stage(Path(folder)) as made,
-            made.contenders([BARE, FLOOR, NAIVE, OURS]) as contenders,
+            made.contenders([BARE, FLOOR, FREE, NAIVE, OURS]) as contenders,
         ):
             for name in options.only or CASES:
                 case = CASES[name]
                 many = options.full and case.turns >= 100
-                rows += await talk(
-                    contenders, case, options.turns or case.turns * (5 if many else 1)
-                )
+                turns = options.turns or case.turns * (5 if many else 1)
+                rows += await _case(contenders, case, turns)
     return {"rows": [asdict(row) for row in rows]}
 
 
-async def talk(contenders: Sequence[Contender], case: Case, turns: int) -> list[Row]:
-    """Hold a session with each contender, turn by turn."""
-    kinds = [kind for kind in case.kinds if kind != NAIVE or turns <= NAIVE_TURNS]
-    found: dict[str, list[Turn]] = {kind: [] for kind in kinds}
-    pairs = [(one, await one.open(case.agent)) for one in contenders if one.kind in kinds]
+async def _case(contenders: Sequence[Contender], case: Case, turns: int) -> list[Row]:
+    taking = [
+        one
+        for one in contenders
+        if one.kind in case.kinds and (one.kind != NAIVE or turns <= NAIVE_TURNS)
+    ]
+    sessions = [await talk(taking, case, turns) for _ in range(SESSIONS if turns <= 100 else 1)]
+    found = {one.kind: [session[one.kind] for session in sessions] for one in taking}
+    marks = {mark for mark in MARKS if mark < turns} | {turns}
+    return [row(found, kind, case.name, mark) for mark in sorted(marks) for kind in found]
+
+
+async def talk(contenders: Sequence[Contender], case: Case, turns: int) -> dict[str, list[Turn]]:
+    """Hold a session with each contender, turn by turn; returns what each turn took."""
+    found: dict[str, list[Turn]] = {one.kind: [] for one in contenders}
+    pairs = [(one, await one.open(case.agent)) for one in contenders]
     for number in range(1, turns + 1):
         text = question(number, case.calls, case.size)
         first = number % len(pairs)
@@ -128,8 +143,7 @@ async def talk(contenders: Sequence[Contender], case: Case, turns: int) -> list[
             found[contender.kind].append(await _turn(contender, session, text))
     for _, session in pairs:
         await session.handle.terminate()
-    marks = {mark for mark in MARKS if mark < turns} | {turns}
-    return [row(found, kind, case.name, mark) for mark in sorted(marks) for kind in kinds]
+    return found
 
 
 async def _turn(contender: Contender, session: Talk, text: str) -> Turn:
@@ -141,31 +155,37 @@ async def _turn(contender: Contender, session: Talk, text: str) -> Turn:
     return Turn(wall=wall, worker=worker, server=server, bytes=size, events=events)
 
 
-def row(found: dict[str, list[Turn]], kind: str, case: str, mark: int) -> Row:
+def row(found: dict[str, list[list[Turn]]], kind: str, case: str, mark: int) -> Row:
     """Sum up the turns before a mark; processor time, whose clock is coarse, over all so far."""
-    window, floor = found[kind][:mark][-WINDOW:], found[FLOOR][:mark][-WINDOW:]
-    ratios = [ours.wall / theirs.wall for ours, theirs in zip(window, floor, strict=True)]
-    low, middle, high = statistics.quantiles(ratios, n=4, method="inclusive")
-    worker = statistics.mean(turn.worker for turn in found[kind][:mark])
+    windows, floors = ([one[:mark][-WINDOW:] for one in found[name]] for name in (kind, FLOOR))
+    pairs = zip(chain(*windows), chain(*floors), strict=True)
+    low, middle, high = statistics.quantiles(
+        [ours.wall / theirs.wall for ours, theirs in pairs], n=4, method="inclusive"
+    )
+    turns, held = ([turn for one in found[name] for turn in one[:mark]] for name in (kind, FLOOR))
+    worker = statistics.mean(turn.worker for turn in turns)
+    size = _growth([[turn.bytes for turn in window] for window in windows])
     return Row(
         case=case,
         turn=mark,
         contender=kind,
-        wall_ms=1000 * statistics.median(turn.wall for turn in window),
+        wall_ms=1000 * statistics.median(turn.wall for turn in chain(*windows)),
         wall_ratio=(middle, low, high),
         worker_ms=1000 * worker,
-        worker_ratio=worker / statistics.mean(turn.worker for turn in found[FLOOR][:mark]),
-        server_ms=1000 * statistics.mean(turn.server for turn in found[kind][:mark]),
-        bytes=_growth([turn.bytes for turn in window]),
-        bytes_ratio=_growth([t.bytes for t in window]) / _growth([t.bytes for t in floor]),
-        bytes_all=window[-1].bytes / mark,
-        events=_growth([turn.events for turn in window]),
+        worker_ratio=worker / statistics.mean(turn.worker for turn in held),
+        server_ms=1000 * statistics.mean(turn.server for turn in turns),
+        bytes=size,
+        bytes_ratio=size / _growth([[turn.bytes for turn in floor] for floor in floors]),
+        bytes_all=statistics.mean(window[-1].bytes / mark for window in windows),
+        events=_growth([[turn.events for turn in window] for window in windows]),
     )
 
 
-def _growth(values: Sequence[int]) -> float:
+def _growth(sessions: Sequence[Sequence[int]]) -> float:
     """Return what a turn adds; where a session goes on in a new run, `bytes_all` shows it."""
-    return statistics.median(later - before for before, later in pairwise(values))
+    return statistics.median(
+        later - before for values in sessions for before, later in pairwise(values)
+    )
 
 
 COLUMNS = (

@@ -5,8 +5,8 @@
 All contenders take the same turn one after another, in an order that changes, so that whatever
 slows the machine down slows all. Ratios are to `held`: one update and one activity that makes the
 same litellm call, its messages in the worker's memory. A ratio is the median over the last ten
-turns before a mark of all sessions, pair by pair, and its spread the middle half of them. Needs
-Linux (/proc).
+turns before a mark of all sessions, pair by pair, and its spread the middle half of them; a long
+case has one session, and thirty turns before a mark. Needs Linux (/proc).
 """
 
 import argparse
@@ -32,7 +32,9 @@ from benchmarks.stage import (
 )
 
 MARKS = (10, 30, 100, 200, 500, 1_000)
-WINDOW = 10
+PAIRS = 30
+"""Of turns, for a ratio."""
+
 SESSIONS = 3
 """Of each case, one after another; one where it has over a hundred turns."""
 
@@ -49,7 +51,8 @@ class Case:
         agent: Of ours; the floors' model is offered the same tools.
         calls: Of tools in each turn.
         size: Characters of each message and answer.
-        turns: How many, `--turns` and `--full` left aside.
+        turns: How many, `--turns` left aside.
+        marks: Where a turn is looked at, besides the last.
         kinds: The contenders.
     """
 
@@ -58,6 +61,7 @@ class Case:
     calls: int = 0
     size: int = 1_000
     turns: int = 30
+    marks: Sequence[int] = MARKS
     kinds: Sequence[str] = (FLOOR, OURS)
 
 
@@ -65,6 +69,7 @@ CASES = {
     case.name: case
     for case in (
         Case(name="plain", turns=100, kinds=(BARE, FLOOR, FREE, NAIVE, OURS)),
+        Case(name="long", turns=1_000, marks=(200, 500, 1_000)),
         Case(name="1 tool call", agent="tools", calls=1, kinds=(BARE, FLOOR, NAIVE, OURS)),
         Case(name="4 tool calls", agent="tools", calls=4),
         Case(name="memory tools", agent="memory"),
@@ -114,9 +119,7 @@ async def measure(options: argparse.Namespace) -> Figures:
         ):
             for name in options.only or CASES:
                 case = CASES[name]
-                many = options.full and case.turns >= 100
-                turns = options.turns or case.turns * (5 if many else 1)
-                rows += await _case(contenders, case, turns)
+                rows += await _case(contenders, case, options.turns or case.turns)
     return {"rows": [asdict(row) for row in rows]}
 
 
@@ -128,7 +131,7 @@ async def _case(contenders: Sequence[Contender], case: Case, turns: int) -> list
     ]
     sessions = [await talk(taking, case, turns) for _ in range(SESSIONS if turns <= 100 else 1)]
     found = {one.kind: [session[one.kind] for session in sessions] for one in taking}
-    marks = {mark for mark in MARKS if mark < turns} | {turns}
+    marks = {mark for mark in case.marks if mark < turns} | {turns}
     return [row(found, kind, case.name, mark) for mark in sorted(marks) for kind in found]
 
 
@@ -157,7 +160,8 @@ async def _turn(contender: Contender, session: Talk, text: str) -> Turn:
 
 def row(found: dict[str, list[list[Turn]]], kind: str, case: str, mark: int) -> Row:
     """Sum up the turns before a mark; processor time, whose clock is coarse, over all so far."""
-    windows, floors = ([one[:mark][-WINDOW:] for one in found[name]] for name in (kind, FLOOR))
+    window = PAIRS // len(found[FLOOR])
+    windows, floors = ([one[:mark][-window:] for one in found[name]] for name in (kind, FLOOR))
     pairs = zip(chain(*windows), chain(*floors), strict=True)
     low, middle, high = statistics.quantiles(
         [ours.wall / theirs.wall for ours, theirs in pairs], n=4, method="inclusive"

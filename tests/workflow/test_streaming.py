@@ -133,7 +133,7 @@ async def test_cancelling_a_turn_closes_its_connection(
 ) -> None:
     """F-11: within two seconds, of pieces and of a whole reply; the next turn works."""
     slow = reply(TEXT * 20, pause=0.5) if stream == "true" else hang(headers_first=True)
-    options = {**ALL, "agents": AGENTS.replace("true", stream)}
+    options: dict[str, Any] = {**ALL, "agents": AGENTS.replace("true", stream)}
     async with stack(client, tmp_path, [slow, hang(), reply(TEXT)], **options) as s:
         handle = await s.start(agent="plain", session=True)
         for number in (1, 2):

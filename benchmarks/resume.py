@@ -22,12 +22,14 @@ KILLED_TURNS = 100
 DEFAULT = " turns, default limits"
 """Ours alone: such a session goes on in a new run at about turn 180, so that less is replayed."""
 
+KINDS = (FLOOR, FREE, OURS)
+
 Sessions = dict[str, Talk]
 
 
 async def measure(options: argparse.Namespace) -> Figures:
     """Measure stops and kills."""
-    rounds = options.rounds or (10 if options.full else 3)
+    rounds = options.rounds or (10 if options.full else 5)
     lengths = [10, KILLED_TURNS, 200, *([1_000] if options.full else [])]
     found: dict[str, dict[str, list[float]]] = {
         name: defaultdict(list) for name in ("cold", "killed", "in_call", "ready")
@@ -35,7 +37,7 @@ async def measure(options: argparse.Namespace) -> Figures:
     with tempfile.TemporaryDirectory() as folder:
         async with (
             stage(Path(folder)) as made,
-            made.contenders([FLOOR, FREE, OURS]) as contenders,
+            made.contenders(KINDS) as contenders,
         ):
             sessions = {one.kind: await _sessions(one, lengths) for one in contenders}
             for _ in range(rounds):
@@ -108,12 +110,11 @@ def sheets(figures: Figures) -> list[Sheet]:
     cold = figures["cold"]
     rows: list[list[str]] = []
     for name in dict.fromkeys(key.partition("/")[0] for key in cold):
-        ours = cold.get(f"{name}/{OURS}", [])
-        floor = cold.get(f"{name.removesuffix(DEFAULT) + ' turns' * (DEFAULT in name)}/{FLOOR}", [])
-        rows.append([name, *_against(floor, ours)])
-    rows.append(
-        [f"{KILLED_TURNS} turns, SIGKILL", *_against(*map(figures["killed"].get, (FLOOR, OURS)))]
-    )
+        same = name.removesuffix(DEFAULT) + " turns" * (DEFAULT in name)
+        found = [cold[f"{one}/{kind}"] for one, kind in zip((same, same, name), KINDS, strict=True)]
+        rows.append([name, *_against(*found)])
+    killed = figures["killed"]
+    rows.append([f"{KILLED_TURNS} turns, SIGKILL", *_against(*(killed[kind] for kind in KINDS))])
     in_call = [
         ["from the kill to the answer", *_seconds(figures["in_call"][OURS])],
         ["from the kill to the new worker's first poll", *_seconds(figures["ready"][OURS])],
@@ -121,7 +122,10 @@ def sheets(figures: Figures) -> list[Sheet]:
     return [
         Sheet(
             title="The next answer of a session whose worker is a new one, seconds",
-            columns=("session", "held", "agentmem", "agentmem / held", "pairs, from and to"),
+            columns=(
+                *("session", *KINDS, "agentmem / held", "from and to"),
+                *("agentmem / held, free", "from and to"),
+            ),
             rows=rows,
         ),
         Sheet(
@@ -132,12 +136,12 @@ def sheets(figures: Figures) -> list[Sheet]:
     ]
 
 
-def _against(floor: Sequence[float] | None, ours: Sequence[float] | None) -> list[str]:
-    assert floor
-    assert ours
-    ratios = [mine / theirs for mine, theirs in zip(ours, floor, strict=True)]
-    medians = [f"{statistics.median(seconds):.2f}" for seconds in (floor, ours, ratios)]
-    return [*medians, f"{min(ratios):.2f} to {max(ratios):.2f}"]
+def _against(held: Sequence[float], free: Sequence[float], ours: Sequence[float]) -> list[str]:
+    cells = [f"{statistics.median(seconds):.2f}" for seconds in (held, free, ours)]
+    for floor in (held, free):
+        ratios = [mine / theirs for mine, theirs in zip(ours, floor, strict=True)]
+        cells += [f"{statistics.median(ratios):.2f}", f"{min(ratios):.2f} to {max(ratios):.2f}"]
+    return cells
 
 
 def _seconds(found: Sequence[float]) -> list[str]:

@@ -22,7 +22,7 @@ TITLES = ("database", "operation", "tasks", "floor/s", "ours/s", "ours / floor",
 
 async def measure(options: argparse.Namespace) -> Figures:
     """Run what was asked for, row by row, and return the figures."""
-    rounds = options.rounds or (25 if options.full else 11)
+    rounds = options.rounds or (101 if options.full else 61)
     only = options.only or ["sqlite", "postgresql"]
     comparison = Comparison(rounds, options.seconds)
     rows: list[Row] = []

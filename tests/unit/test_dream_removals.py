@@ -124,10 +124,48 @@ def test_what_is_no_request_of_the_user_about_the_fact_removes_nothing(said: Any
         ("I have stopped, quit and given up", False),
         ("I was only joking about the boat", True),
         ("unforgettable, removed, deleted", False),
+        # asked for, in whatever words
+        ("I'd like you to delete my phone number", True),
+        ("I want to delete my phone number", True),
+        ("Could you please forget my phone number?", True),
+        ("I think you should forget my phone number", True),
+        ("S'il te plaît oublie le numéro", True),
+        ("不好意思，请删除我的地址", True),
+        ("電話番号は忘れていただけますか", True),
+        ("전화번호를 삭제해 주세요", True),
+        # told, asked after or supposed
+        ("I always forget my phone number", False),
+        ("I don't remember my phone number", False),
+        ("Did you forget my phone number?", False),
+        ("If she would forget my phone number", False),
+        ("mi madre siempre olvida mi cumpleaños", False),
+        ("j'oublie toujours le numéro", False),
+        ("我忘了密码", False),
+        ("会員番号を忘れてしまった", False),
+        ("비밀번호를 잊어버렸어요", False),
+        # wanted to stay
+        ("Please don't ever forget the peanuts", False),
+        ("vergiss bitte nicht, dass ich allergisch bin", False),
+        ("Lösche die Nummer bitte nicht", False),
+        ("mi madre nunca olvida", False),
+        ("não apaga a alergia", False),
+        ("пожалуйста, не удали адрес", False),
+        ("别把这条删除", False),
+        ("記録を削除しないで", False),
+        ("삭제하지 마세요", False),
+        # right, or wrong about something else
+        ("It is not wrong that I am allergic", False),
+        ("There is nothing wrong with my red Volvo", False),
+        ("Is it wrong to keep a dog?", False),
+        ("You're kidding! A boat?", False),
+        ("我住在卑尔根，对不对？", False),
+        ("それは間違いない", False),
+        ("It's not true that I have a dog", True),
+        ("それは間違いです", True),
     ],
 )
 def test_taking_back_is_known_by_its_words(text: str, back: bool) -> None:
-    """In each tried language; what is negated or merely ended is not taken back."""
+    """In each tried language; what is told, asked after, negated or merely ended stays (M-9)."""
     assert takes_back(text) is back
 
 

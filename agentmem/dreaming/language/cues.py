@@ -2,18 +2,28 @@
 
 In a language that is missing here, such a removal is held, and a person applies it.
 """
+# ruff: noqa: RUF001 - signs of many scripts
 
 import re
 
-from agentmem.dreaming.language.text import fold
+from agentmem.dreaming.language.text import fold, negates
 
 _ASKED = """
 forget | delete | remove | erase | wipe | disregard | scratch that | take that back | take it back
 don't remember | do not remember | don't store | do not store | don't keep | do not keep
-stop remembering | vergiss | vergessen sie | lösch | lösche | oublie | oubliez | efface | supprime
-olvida | olvídalo | borra | elimina | dimentica | cancella | esqueça | esquece | apaga
-забудь | забудьте | удали | удалите | сотри
+stop remembering | vergiss | vergessen sie | lösch | lösche | забудь | забудьте | удали | удалите
+сотри
 """
+_ASKED_FIRST = """
+oublie | oubliez | efface | supprime | olvida | olvídalo | borra | elimina | dimentica | cancella
+esqueça | esquece | apaga
+"""
+"""Requests that are tales after a noun: "mi madre siempre olvida"."""
+_OPENINGS = frozenset(
+    "por favor s'il te vous plaît per favore please ahora ya maintenant alors pues y et e o ora"
+    " allora agora então mejor puis luego poi depois ok".split()
+)
+"""Words that may stand before those."""
 _WRONG = """
 wrong | incorrect | untrue | not true | isn't true | wasn't true | not right | isn't right
 not correct | a mistake | my mistake | misspoke | joking | kidding | made it up | made that up
@@ -26,21 +36,36 @@ nicht mehr | doch | eigentlich | en fait | plutôt | ne plus | au lieu | en real
 invece | non più | na verdade | em vez | теперь | больше не | на самом деле | вместо
 """
 _INSTEAD_UNSPACED = "其实 | 而是 | 不再 | 改成 | 现在 | 実は | 今は | もう | 아니라 | 이제"
-_UNSPACED = """
-忘记 | 忘掉 | 忘了 | 删除 | 删掉 | 不对 | 错了 | 忘れて | 削除 | 消して | 間違い
-잊어 | 지워 | 삭제 | 틀렸
-"""
-_UNLESS = ("n't", "not", "never", "no", "не")
-"""Words before it that turn a request round: "don't forget", "не забудь"."""
+_UNSPACED = re.compile(
+    r"忘记|忘掉|忘了|删除|删掉|(?<!对)不对(?!称)|(?<![没不])错了"
+    r"|(?:忘れて|消して)(?!し|た|い(?!ただ)|ま|は|も|な|る)"
+    r"|削除(?!し(?:た|ま|な|て(?:し|た|い(?!ただ)|る|な|は))|され|せ|ず|済)"
+    r"|間違い(?!な|あり|は|では|じゃ)"
+    r"|(?:잊어|지워|삭제)(?![가-힣]{0,4}지 ?(?:마|말|않|못))(?!버렸|졌|했|됐|된)|(?<!안 )틀렸"
+)
+"""Not what is told ("忘れてしまった") or wanted not to be ("삭제하지 마세요")."""
+
+_FIRST = frozenset("i i'd i'll we we'd we'll ich wir я мы".split())
+_OTHERS = frozenset("they he she it who they'll he'll she'll er sie man он она они".split())
+_WISHES = frozenset(
+    "want like wish need ask asked prefer said meant i'd we'd möchte will bitte please хочу"
+    " прошу".split()
+)
+"""What makes a request of "I": "I'd like to delete my address", not "I always forget it"."""
+_ASKING = frozenset("did do does didn't if when how why whenever".split())
+"""Words before "you" that ask or suppose: "did you forget?"."""
+_NEAR = 4
+"""How many words before a cue tell whose it is."""
 
 
 def takes_back(text: str) -> bool:
     """Whether a text takes something back or asks to forget it.
 
     That something has ended ("I stopped drinking coffee") is neither: what holds now must stand
-    somewhere before the old fact goes.
+    somewhere before the old fact goes. Nor is telling or asking of forgetting ("I always forget
+    my keys", "did you forget?"), nor the opposite ("don't ever forget").
     """
-    return bool(_TAKES_BACK.search(fold(text)))
+    return any(map(_in_clause, _CLAUSE.findall(fold(text))))
 
 
 def corrects(text: str) -> bool:
@@ -48,14 +73,55 @@ def corrects(text: str) -> bool:
     return bool(_CORRECTS.search(fold(text)))
 
 
+def _in_clause(clause: str) -> bool:
+    return (
+        any(_asked(clause, *found.span()) for found in _ASKS.finditer(clause))
+        or any(_opens(clause[: found.start()]) for found in _ASKS_FIRST.finditer(clause))
+        or any(_wrong(clause, found.start()) for found in _SAYS_WRONG.finditer(clause))
+        or any(_unspaced(clause[: found.start()]) for found in _UNSPACED.finditer(clause))
+    )
+
+
+def _asked(clause: str, start: int, end: int) -> bool:
+    words = clause[:start].split()[-_NEAR:]
+    if any(map(negates, words)) or _KEEPS.match(clause[end:]):
+        return False
+    who = next((word for word in reversed(words) if word in _SUBJECTS), "")
+    if who == "you":
+        before = words[: words.index("you")][-1:]
+        return _ASKING.isdisjoint(before)
+    return who not in _OTHERS and (who not in _FIRST or not _WISHES.isdisjoint(words))
+
+
+def _opens(before: str) -> bool:
+    return _OPENINGS.issuperset(before.split())
+
+
+def _wrong(clause: str, start: int) -> bool:
+    return clause[-1] not in "?？" and not any(map(negates, clause[:start].split()[-_NEAR:]))
+
+
+def _unspaced(before: str) -> bool:
+    near = _SORRY.sub("", before)[-8:]
+    told = re.search("[我他她们].{0,3}$", near) and not re.search("[请要想让你]", near)
+    return not told and not re.search("[别不勿没未]", near)
+
+
 def _any(words: str) -> str:
     parts = (part.strip() for part in re.split(r"[|\n]", words))
     return "|".join(re.escape(part) for part in parts if part)
 
 
-_TAKES_BACK = re.compile(
-    "".join(rf"(?<!{word} )" for word in _UNLESS)
-    + rf"(?<!n')\b(?:{_any(_ASKED)})\b(?! nicht| pas)"
-    + rf"|\b(?:{_any(_WRONG)})\b|(?<!别)(?<!不要)(?<!勿)(?:{_any(_UNSPACED)})"
+_CLAUSE = re.compile(r"[^.,;:!?，。；：！？、]+[?？]?")
+_SORRY = re.compile("对不起|不好意思")
+_KEEPS = re.compile(
+    r"(?:(?!\b(?:dass|daß|was|wie)\b).)*\b(?:nicht|nie|niemals)\b| (?:pas|jamais)\b"
+)
+_SUBJECTS = frozenset({"you"}) | _FIRST | _OTHERS
+_ASKS = re.compile(rf"\b(?:{_any(_ASKED)})\b")
+_ASKS_FIRST = re.compile(rf"(?<![\w'])(?:{_any(_ASKED_FIRST)})\b(?! pas| jamais)")
+_SAYS_WRONG = re.compile(
+    r"(?<!went )(?<!goes )(?<!gone )(?<!going )(?<!you )(?<!you're )(?<!must be )"
+    rf"\b(?:{_any(_WRONG)})\b(?! with)"
 )
 _CORRECTS = re.compile(rf"\b(?:{_any(_INSTEAD)})\b|(?:{_any(_INSTEAD_UNSPACED)})")

@@ -1,4 +1,5 @@
 """What secrets look like: keys of well-known vendors, PEM, JWT, `password=`."""
+# ruff: noqa: RUF001 - signs of other scripts
 
 import re
 
@@ -12,8 +13,10 @@ _SHAPES = {
         r"|SG\.[\w-]{16,}\.[\w-]{16,})"
     ),
     "a password": (
-        r"(?i:\b(?:password|passwd|pwd|passphrase|api[_-]?key|secret[_-]?key|access[_-]?token"
-        r"|auth[_-]?token|client[_-]?secret)[\"']?\s*[=:]\s*[\"']?[^\s\"']{4,})"
+        r"(?i:(?<![^\W_])(?:password|passwd|pwd|passphrase|api[_-]?key|secret[_-]?key|access[_-]?token"
+        r"|auth[_-]?token|client[_-]?secret|passwort|kennwort|contraseña|mot de passe|senha|пароль"
+        r"|密码|密碼|パスワード|비밀번호)[\"']?\s*[=:：]\s*[\"']?[^\s\"']{4,}"
+        r"|(?<![^\W_])(?:password|passphrase)\s+is\s+[\"']?(?=\S*\d)[^\s\"']{4,})"
     ),
     "an address with a password": r"\b[a-z][a-z0-9+.-]*://[^\s/:@]+:[^\s/@]+@",
     "an authorisation header": r"(?i:\bauthorization\s*[=:]\s*(?:bearer|basic)\s+\S{8,})",

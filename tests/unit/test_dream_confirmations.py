@@ -100,10 +100,16 @@ async def test_a_fact_that_moved_is_not_confirmed(scene: Scene) -> None:
         ("where do i live", False),
         ("I do not live in Bergen by the fjord", False),
         ("ok, thanks", False),
+        ("It is false that I live in Bergen by the fjord", False),
+        ("'Lives in Bergen by the fjord' is wrong", False),
+        ("I used to live in Bergen by the fjord", False),
+        ("I stopped living in Bergen by the fjord", False),
+        ("If I lived in Bergen by the fjord, I would sail", False),
+        ("I want to live in Bergen by the fjord", False),
     ],
 )
 def test_a_confirmation_says_it_again(text: str, confirms: bool) -> None:
-    """Most of its words, in a statement, and not the contrary."""
+    """Most of its words, in a statement, and not the contrary, a wish or the past (M-4)."""
     on = draft([fact("home", HOME, trust=Trust.ASSISTANT)], [text])
     done = propose(on, "confirm", "home", evidence=["a1"])
     assert done.status == "accepted"

@@ -67,7 +67,7 @@ def test_the_table_names_each_rule_once() -> None:
 
 @pytest.mark.parametrize(
     "key",
-    ["", "   ", "a\x00b", "a\nb", "a\x1bb", "k\u200bey", "\ufeffkey", "\u202eyek"],
+    ["", "   ", "a\x00b", "a\nb", "a\x1bb", "k\u200bey", "\ufeffkey", "\u202eyek", "a\u2066b\u2069", "\u200d"],
 )
 def test_unreadable_keys_are_refused(key: str) -> None:
     """Empty keys, and those with control or invisible characters, reach no store (M-42)."""
@@ -483,6 +483,10 @@ def test_a_placeholder_does_not_replace_a_long_value(value: str) -> None:
         "-----BEGIN RSA " + "PRIVATE KEY-----",
         "eyJ" + "hbGciOiJIUzI1NiJ9.eyJ" + "zdWIiOiIxMjM0In0.c2lnbmF0dXJl",
         "password" + "=hunter2!",
+        "DB_PASSWORD" + "=hunter2!",
+        "the wifi password " + "is hunter2xyz",
+        "Passwort" + ": hunter2xyz",
+        "пароль" + ": hunter2xyz",
         '{"api_key": "' + "0123456789abcdef" + '"}',
         "postgres" + "://anna:hunter2@db/agent",
     ],
@@ -498,13 +502,16 @@ def test_secrets_are_not_remembered(secret: str) -> None:
 def test_a_password_under_its_key_is_a_secret_too() -> None:
     """Key and value are looked at together."""
     on = draft(said=["my password is hunter2"])
-    assert propose(on, "add", "password", "hunter2", evidence=["a1"]).code == "secret"
+    for key in ("password", "wifi_password"):
+        assert propose(on, "add", key, "hunter2", evidence=["a1"]).code == "secret"
 
 
 @pytest.mark.parametrize(
     "value",
     [
         "Keeps passwords in Bitwarden",
+        "Uses 1Password; the password is kept there",
+        "The password is 12 characters long",
         "Uses an API key for the weather service, kept in the vault",
         "Signs tokens with JWT",
         "Flight SK-1472 at 9:30",

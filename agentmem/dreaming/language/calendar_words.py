@@ -104,13 +104,16 @@ UNITS = {
 
 WEEKDAYS = _words(
     {
-        0: "monday | mon | montag",
-        1: "tuesday | tues | tue | dienstag",
-        2: "wednesday | wed | mittwoch",
-        3: "thursday | thurs | thu | donnerstag",
-        4: "friday | fri | freitag",
-        5: "saturday | sat | samstag",
-        6: "sunday | sun | sonntag",
+        0: "monday | mon | montag | lundi | lunes | lunedì | segunda-feira | понедельник",
+        1: "tuesday | tues | tue | dienstag | mardi | martes | martedì | terça-feira | вторник",
+        2: "wednesday | wed | mittwoch"
+        " | mercredi | miércoles | mercoledì | quarta-feira | среду | среда",
+        3: "thursday | thurs | thu | donnerstag"
+        " | jeudi | jueves | giovedì | quinta-feira | четверг",
+        4: "friday | fri | freitag"
+        " | vendredi | viernes | venerdì | sexta-feira | пятницу | пятница",
+        5: "saturday | sat | samstag | samedi | sábado | sabato | субботу | суббота",
+        6: "sunday | sun | sonntag | dimanche | domingo | domenica | воскресенье",
     }
 )
 
@@ -130,3 +133,17 @@ MONTHS = _words(
         12: "december | dec | dezember | décembre | diciembre | dicembre | dezembro | декабря",
     }
 )
+
+_NEXT = """
+next nächsten nächster kommenden prochain próximo próxima prossimo prossima следующий следующую
+следующее
+"""
+NEXT = frozenset(_NEXT.split())
+"""Words at a weekday that put it after today; all others but "this" put it before."""
+
+WEEKS_AWAY = {
+    sign: away
+    for away, signs in ((-1, "上 先 지난"), (0, "这 這 本 今 이번"), (1, "下 来 來 다음"))
+    for sign in signs.split()
+}
+"""Signs before "week" in scripts without spaces and in Korean."""

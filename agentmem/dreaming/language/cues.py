@@ -5,6 +5,7 @@ In a language that is missing here, such a removal is held, and a person applies
 # ruff: noqa: RUF001 - signs of many scripts
 
 import re
+from collections.abc import Iterable
 
 from agentmem.dreaming.language.text import fold, negates
 
@@ -19,10 +20,10 @@ oublie | oubliez | efface | supprime | olvida | olvídalo | borra | elimina | di
 esqueça | esquece | apaga
 """
 """Requests that are tales after a noun: "mi madre siempre olvida"."""
-_OPENINGS = frozenset(
-    "por favor s'il te vous plaît per favore please ahora ya maintenant alors pues y et e o ora"
-    " allora agora então mejor puis luego poi depois ok".split()
-)
+_OPENINGS = """
+por favor s'il te vous plaît per favore please ahora ya maintenant alors pues y et e o ora allora
+agora então mejor puis luego poi depois ok
+"""
 """Words that may stand before those."""
 _WRONG = """
 wrong | incorrect | untrue | not true | isn't true | wasn't true | not right | isn't right
@@ -45,14 +46,13 @@ _UNSPACED = re.compile(
 )
 """Not what is told ("忘れてしまった") or wanted not to be ("삭제하지 마세요")."""
 
-_FIRST = frozenset("i i'd i'll we we'd we'll ich wir я мы".split())
-_OTHERS = frozenset("they he she it who they'll he'll she'll er sie man он она они".split())
-_WISHES = frozenset(
-    "want like wish need ask asked prefer said meant i'd we'd möchte will bitte please хочу"
-    " прошу".split()
-)
+_FIRST = "i i'd i'll we we'd we'll ich wir я мы"
+_OTHERS = "they he she it who they'll he'll she'll er sie man он она они"
+_WISHES = """
+want like wish need ask asked prefer said meant i'd we'd möchte will bitte please хочу прошу
+"""
 """What makes a request of "I": "I'd like to delete my address", not "I always forget it"."""
-_ASKING = frozenset("did do does didn't if when how why whenever".split())
+_ASKING = "did do does didn't if when how why whenever"
 """Words before "you" that ask or suppose: "did you forget?"."""
 _NEAR = 4
 """How many words before a cue tell whose it is."""
@@ -89,12 +89,12 @@ def _asked(clause: str, start: int, end: int) -> bool:
     who = next((word for word in reversed(words) if word in _SUBJECTS), "")
     if who == "you":
         before = words[: words.index("you")][-1:]
-        return _ASKING.isdisjoint(before)
-    return who not in _OTHERS and (who not in _FIRST or not _WISHES.isdisjoint(words))
+        return not _among(before, _ASKING)
+    return not _among([who], _OTHERS) and (not _among([who], _FIRST) or _among(words, _WISHES))
 
 
 def _opens(before: str) -> bool:
-    return _OPENINGS.issuperset(before.split())
+    return set(_OPENINGS.split()).issuperset(before.split())
 
 
 def _wrong(clause: str, start: int) -> bool:
@@ -107,6 +107,10 @@ def _unspaced(before: str) -> bool:
     return not told and not re.search("[别不勿没未]", near)
 
 
+def _among(words: Iterable[str], known: str) -> bool:
+    return not set(known.split()).isdisjoint(words)
+
+
 def _any(words: str) -> str:
     parts = (part.strip() for part in re.split(r"[|\n]", words))
     return "|".join(re.escape(part) for part in parts if part)
@@ -117,7 +121,7 @@ _SORRY = re.compile("对不起|不好意思")
 _KEEPS = re.compile(
     r"(?:(?!\b(?:dass|daß|was|wie)\b).)*\b(?:nicht|nie|niemals)\b| (?:pas|jamais)\b"
 )
-_SUBJECTS = frozenset({"you"}) | _FIRST | _OTHERS
+_SUBJECTS = frozenset(["you", *_FIRST.split(), *_OTHERS.split()])
 _ASKS = re.compile(rf"\b(?:{_any(_ASKED)})\b")
 _ASKS_FIRST = re.compile(rf"(?<![\w'])(?:{_any(_ASKED_FIRST)})\b(?! pas| jamais)")
 _SAYS_WRONG = re.compile(

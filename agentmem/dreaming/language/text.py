@@ -9,11 +9,11 @@ enough to compare two texts, and nothing else.
 import math
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from itertools import groupby, pairwise
 
-from agentmem.dreaming.language.words import CLOSED_CLASS, NEGATIONS
+from agentmem.dreaming.language.words import CLOSED_CLASS, EXCEPTIONS, HEDGES, NEGATIONS
 from agentmem.values import JSONValue, dump_json
 
 _TYPOGRAPHY = str.maketrans(
@@ -34,7 +34,12 @@ _URL = re.compile(
     re.IGNORECASE,
 )
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
-_MARKS = re.compile("|".join(filter(_PAIRED.match, sorted(NEGATIONS, key=len, reverse=True))))
+_MARKS, _HEDGING, _EXCEPTING = (
+    re.compile("|".join(filter(_PAIRED.match, sorted(words, key=len, reverse=True))))
+    for words in (NEGATIONS, HEDGES, EXCEPTIONS)
+)
+_ARABIC = re.compile(r"^و?(?:ب?ال|[أيتن](?=\w{3}))?(\w{3,}?)(?:ها|هم|نا|ه|ي|ك)?$")
+"""What Arabic puts before and after a word: and, the, I, he; his, my, your."""
 _SENTENCE = re.compile(r"(?<=[.!?…])(?<!\s\d\.)(?<!\s\d\d\.)\s+|(?<=[。！？])|\n+")
 
 
@@ -123,14 +128,29 @@ def negated(text: str) -> set[str]:
 
     Three words after it and one before it, in scripts without spaces three characters each way.
     """
+    return _beside(text, negates, _MARKS, 1)
+
+
+def hedged(text: str) -> set[str]:
+    """Return the stems beside a word that makes a statement a wish, a doubt or an exception.
+
+    Or a thing of the past, like "used to": three words after it, and what an exception is from.
+    """
+    wished = _beside(text, lambda token: fold(token) in HEDGES, _HEDGING, 0)
+    return wished | _beside(text, lambda token: fold(token) in EXCEPTIONS, _EXCEPTING, 1)
+
+
+def _beside(
+    text: str, marks: Callable[[str], bool], paired: re.Pattern[str], back: int
+) -> set[str]:
     found: set[str] = set()
     words = tokens(text)
     for place, token in enumerate(words):
-        if negates(token):
-            beside = words[max(0, place - 1) : place] + words[place + 1 : place + 4]
+        if marks(token):
+            beside = words[max(0, place - back) : place] + words[place + 1 : place + 4]
             found.update(stem for word in beside for stem in _stems(word))
         elif _PAIRED.match(token):
-            for mark in _MARKS.finditer(token):
+            for mark in paired.finditer(token):
                 start, end = mark.span()
                 found.update(_stems(token[max(0, start - 3) : start]))
                 found.update(_stems(token[end : end + 3]))
@@ -198,6 +218,8 @@ def _stems(token: str) -> tuple[str, ...]:
 
 
 def _stem(word: str) -> str:
+    if "\u0600" <= word[0] <= "\u06ff":
+        return _ARABIC.sub(r"\1", word)[:5]
     if not word.isascii():
         # Inflected endings differ by language; the beginning of a long word rarely does.
         return word[:5] if len(word) > 5 and "LATIN" not in unicodedata.name(word[0], "") else word

@@ -7,7 +7,15 @@ from datetime import date, timedelta
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
-from agentmem.dreaming.language.calendar_words import DAYS, NUMBERS, PERIODS, UNITS, WEEKDAYS
+from agentmem.dreaming.language.calendar_words import (
+    DAYS,
+    NEXT,
+    NUMBERS,
+    PERIODS,
+    UNITS,
+    WEEKDAYS,
+    WEEKS_AWAY,
+)
 from agentmem.dreaming.language.text import sentences
 
 LONGEST = 4_000
@@ -119,20 +127,65 @@ def _on_weekday(match: Match, day: date) -> str:
     which = match["which"].casefold()
     if which in ("this", "this coming"):
         return _shift(day, away, "day")
-    if which in ("next", "nächsten", "nächster", "kommenden"):
+    if which in NEXT:
         return _shift(day, away or 7, "day")
     return _shift(day, away - 7, "day")
 
 
+def _of_week(match: Match, day: date) -> str:
+    monday = day + timedelta(days=7 * WEEKS_AWAY[match["week"]] - day.weekday())
+    return _shift(monday, _SIGNS[match["sign"]], "day")
+
+
+def _french_yesterday(match: Match, day: date) -> str:
+    if not _FRENCH.search(match.string):
+        raise ValueError("German: here")
+    return _shift(day, -1, "day")
+
+
+def _ahead(match: Match, day: date) -> str:
+    before = match.string[: match.start()]
+    if _DONE.search(before) or not (
+        _COMING.search(before) or match["unit"].casefold() in _GERMAN_UNITS
+    ):
+        raise ValueError("how long something took")
+    return _counted(1)(match, day)
+
+
+_DONE = regex(r"\b(?:was|were|had|did|can|could|built|wrote|read|\w+ed|hat|habe|haben|war|wurde)\b")
+_COMING = regex(
+    r"(?:\b(?:is|are|am|will|due|leav(?:e|es|ing)|mov(?:e|es|ing)|starts?|begins?|ends?|expires?)\b"
+    r"|'(?:m|re|s|ll)\b)"
+)
+_GERMAN_UNITS = frozenset(["tag", "woche", "monat", "jahr"])
+_FRENCH = regex(
+    r"\b[jlcd]'|\bqu'|\b(?:je|nous|elle|ils?|ai|avons|est|était|le|une|à|au|chez|soir|matin)\b"
+)
+_SIGNS = {
+    sign: place
+    for place, signs in enumerate(
+        ("一月월", "二火화", "三水수", "四木목", "五金금", "六土토", "日天일")
+    )
+    for sign in signs
+}
+"""The weekdays by their signs, of Chinese, Japanese and Korean."""
+
 _RELATIVE: tuple[tuple[Pattern, Meaning], ...] = (
     (regex(rf"(?<![\w-])(?P<name>{name_pattern(DAYS, spaced=True)})(?![\w-]|'s)"), _named_day),
     (regex(r"(?<!guten )(?<!am )(?<!jeden )(?<!diesen )\b(?P<name>morgen)\b"), _named_day),
+    (regex(r"(?<![\w-])hier(?![\w-])"), _french_yesterday),
     (regex(rf"(?P<name>{name_pattern(DAYS, spaced=False)})"), _named_day),
     (regex(rf"\b{_COUNT}\s+{_UNIT}s?\s+(?:ago|back)\b"), _counted(-1)),
     (regex(rf"\b{_COUNT}\s+{_UNIT}s?\s+from\s+(?:now|today)\b"), _counted(1)),
     (regex(rf"\b(?:vor|il y a|hace|há)\s+{_COUNT}\s+{_UNIT}\w{{0,4}}"), _counted(-1)),
     (regex(rf"\b{_COUNT}\s+{_UNIT}\w{{0,4}}\s+fa\b"), _counted(-1)),
     (regex(rf"\b(?:{_COUNT}\s+)?{_UNIT}\w{{0,4}}\s+назад\b"), _counted(-1)),
+    (
+        regex(rf"\b(?:dans|dentro de|fra|daqui a)\s+{_COUNT}\s+{_UNIT}\w{{0,4}}"),
+        _counted(1),
+    ),
+    (regex(rf"\bin\s+{_COUNT}\s+{_UNIT}(?:s|e?n)?\b"), _ahead),
+    (regex(rf"\bчерез\s+(?:{_COUNT}\s+)?{_UNIT}\w{{0,4}}"), _counted(1)),
     (regex(rf"{_COUNT}\s?{_UNIT}(?:间|間)?(?:之?前|以前|\s?전)"), _counted(-1)),
     (
         regex(
@@ -140,6 +193,27 @@ _RELATIVE: tuple[tuple[Pattern, Meaning], ...] = (
             rf"|vorigen|nächsten|nächster|kommenden)\s+{_WEEKDAY}(?!'s)"
         ),
         _on_weekday,
+    ),
+    (
+        regex(
+            r"\b(?:el\s+)?(?P<which>próximo|próxima|pasado|prossimo|scorso|прошлый|прошлую|прошлое"
+            rf"|следующий|следующую|следующее)\s+{_WEEKDAY}"
+        ),
+        _on_weekday,
+    ),
+    (
+        regex(
+            rf"\b{_WEEKDAY}\s+(?P<which>dernier|prochain|pasado|próximo|scorso|scorsa|prossimo"
+            r"|prossima|passado|passada|próxima)\b"
+        ),
+        _on_weekday,
+    ),
+    (
+        regex(
+            r"(?P<week>[上下这這本先今来來]|지난|이번|다음)\s?[个個]?(?:周|週|星期|礼拜|禮拜|주)\s?の?"
+            r"(?P<sign>[一二三四五六日天月火水木金土월화수목금토일])(?:曜|요일)?"
+        ),
+        _of_week,
     ),
     (regex(rf"(?<!the )(?<!\w)(?P<name>{name_pattern(PERIODS, spaced=True)})(?!\w|'s)"), _period),
     (regex(rf"(?P<name>{name_pattern(PERIODS, spaced=False)})"), _period),

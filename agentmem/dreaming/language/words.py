@@ -17,26 +17,50 @@ _GERMAN = """
 aber als am an auch auf aus bei bin bis bist da dann das dass dem den der des die dir doch du durch
 ein eine einem einen einer er es für habe haben hat hatte ich ihm ihn ihr im in ins ist ja kann mal
 man mein meine mich mir mit nach noch nun nur ob oder schon sehr sein seine sich sie sind so um und
-uns unser vom von vor war warum was wenn wer werden wie wir wird wo zu zum zur
+uns unser vom von vor war warum was wenn wer werden wie wir wird wo zu zum zur nutzer benutzer
 """
 _ROMANCE = """
 à al au aux avec c'est ce ces cette d' dans de des du e el elle en es est esta este et eu fait il
 ils j'ai je l' la las le les leur lo los ma mais me mes mi mon mas más nos notre nous o os ou où
 par para pero pour por qu' que qui se sa son sont su sur sus te tu un una une uno vous y è che con
 da del della di dei i gli ho io mio mia per più sono uma um meu minha com
+utilisateur usuario utente usuário
+"""
+_OTHERS = """
+من في على إلى عن مع و هو هي هذا هذه أنا ان أن قد كان में है हैं का की के को से मैं हूँ था थी
+ve bir bu o ben da de ile için ο η το οι τα του της και σε στο στη στην είναι να με
+הוא היא אני של את עם על זה i w na z do się jest to een het van op met ik och att som en ett jag
+jeg og å på er
 """
 _RUSSIAN = """
 а без бы был была были было в вам вас во вот все вы где да для до его ее её если есть еще ещё же за
 и из или им их к как ко когда кто ли меня мне мой моя мы на над нам нас но о об он она они от по
-под при с сейчас со так там то того тоже только ты у уже чем что это этот я
+под при с сейчас со так там то того тоже только ты у уже чем что это этот я пользователь
 """
-CLOSED_CLASS = frozenset(" ".join((_ENGLISH, _GERMAN, _ROMANCE, _RUSSIAN)).split())
+CLOSED_CLASS = frozenset(" ".join((_ENGLISH, _GERMAN, _ROMANCE, _RUSSIAN, _OTHERS)).split())
 """Words that carry grammar, not content, folded."""
 
 _NEGATIONS = """
 not no never none nobody nothing neither nor without cannot kein keine keinen keiner nicht nie
 niemals ohne ne pas jamais sans nunca sin non não nao sem mai senza не нет ни никогда без
-不 没 沒 無 无 ない ません 안 않
+inte ikke aldrig aldri niet geen nooit ei eivät değil لا ليس ليست لم لن नहीं मत δεν μην ποτέ לא אין
+nigdy ніколи không chưa tidak bukan ไม่ 不 没 沒 無 无 ない ません 안 않
 """
 NEGATIONS = frozenset(_NEGATIONS.split())
 """Words that turn a statement round, folded."""
+
+_HEDGES = """
+used formerly former previously ex might maybe perhaps possibly probably wants want wanted wishes
+hopes plans planned considering considers if avoid avoids stopped stops quit dislikes
+hates refuses almost hardly rarely seldom false wrong untrue denies doubts
+früher ehemals ehemalige ehemaliger vielleicht eventuell falls möchte vermeidet falsch
+ancien ancienne peut veut évite faux antes quizás quizá quiere evita falso
+раньше бывший бывшая может возможно хочет если бросил бросила избегает неправда
+以前 曾 也许 可能 如果 想要 もし かもしれ たかった やめ
+"""
+HEDGES = frozenset(_HEDGES.split())
+"""Words that make a wish, a doubt, an exception or a thing of the past of a statement, folded."""
+
+_EXCEPTIONS = "unless except excluding außer sauf excepto salvo tranne кроме 除了 以外"
+EXCEPTIONS = frozenset(_EXCEPTIONS.split())
+"""Words that take something out of what stands before them, folded."""

@@ -4,9 +4,10 @@
 import re
 
 from agentmem.dreaming.changes import Change
+from agentmem.dreaming.language.cues import takes_back
 from agentmem.dreaming.language.dates import nearest
 from agentmem.dreaming.language.named_dates import without_dates
-from agentmem.dreaming.language.text import content, negated, numbers, text_of
+from agentmem.dreaming.language.text import content, hedged, negated, numbers, text_of
 from agentmem.dreaming.rules.survivor import speaks_alone, told
 from agentmem.dreaming.rules.view import View
 from agentmem.dreaming.thresholds import Thresholds
@@ -49,4 +50,6 @@ def _says(row: TranscriptRow, fact: Fact, limits: Thresholds) -> bool:
         and not _QUESTION.search(message)
         and not numbers(statement) - numbers(message)
         and not (negated(statement) ^ negated(message)) & shared
+        and not (hedged(statement) ^ hedged(message)) & shared
+        and not takes_back(message)
     )

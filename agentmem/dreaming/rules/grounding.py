@@ -4,15 +4,18 @@ from collections.abc import Iterator
 
 from agentmem.dreaming.changes import Change
 from agentmem.dreaming.effects import REWORDING, replaced
+from agentmem.dreaming.language.calendar_words import NUMBERS
 from agentmem.dreaming.language.cues import corrects, takes_back
 from agentmem.dreaming.language.named_dates import without_dates
 from agentmem.dreaming.language.text import (
     content,
+    fold,
     names,
     numbers,
     sentences,
     stems,
     text_of,
+    tokens,
     urls,
 )
 from agentmem.dreaming.rules.survivor import told
@@ -51,8 +54,9 @@ def detailed(change: Change, view: View) -> Change:
         return change
     text, heard = text_of(change.value), _heard(change, view)
     said = set(stems(heard))
+    counted = {str(NUMBERS[word]) for word in map(fold, tokens(heard)) if word in NUMBERS}
     unsaid = [
-        *sorted(numbers(without_dates(text)) - numbers(heard)),
+        *sorted(numbers(without_dates(text)) - numbers(heard) - counted),
         *sorted(_inner_names(without_dates(text)) - said - names(heard)),
         *sorted(urls(text) - urls(heard)),
     ]

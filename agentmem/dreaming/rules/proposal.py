@@ -16,6 +16,9 @@ from agentmem.secret_shapes import secret_shape
 RESERVED = ("_", "agentmem.", "agentmem:")
 """How keys begin that programs keep for themselves."""
 
+_UNSEEN = frozenset(
+    "\u00ad\u200b\u2060\u2061\u2062\u2063\u2064\ufeff\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+)
 _WRITING = ("add", "update", "merge")
 
 
@@ -151,12 +154,12 @@ def _stored(key: str, view: View) -> str:
 
 
 def _key_problem(key: str, most: int) -> str:
-    if not key:
+    if not fold(key):
         return "the key is empty"
     if len(key.encode("utf-8", "replace")) > most:
         return f"the key takes over {most} bytes"
-    if any(unicodedata.category(char) in ("Cc", "Cs", "Zl", "Zp") for char in key) or any(
-        char in "\u200b\u2060\ufeff\u202a\u202b\u202c\u202d\u202e" for char in key
+    if any(unicodedata.category(char) in ("Cc", "Cs", "Zl", "Zp") for char in key) or not (
+        _UNSEEN.isdisjoint(key)
     ):
         return "the key holds control characters"
     return ""

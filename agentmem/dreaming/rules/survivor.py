@@ -2,8 +2,9 @@
 
 from difflib import SequenceMatcher
 
-from agentmem.dreaming.language.dates import spans
+from agentmem.dreaming.language.dates import nearest, spans
 from agentmem.dreaming.language.named_dates import without_dates
+from agentmem.dreaming.language.sense import told_apart
 from agentmem.dreaming.language.text import (
     content,
     fold,
@@ -28,9 +29,9 @@ def lost(gone: Fact, *staying: Fact, limits: Thresholds = THRESHOLDS) -> str:
     """Return what kind of thing would be lost if a fact went and others stayed; empty for none.
 
     What stays must hold every number, date, URL and name, and 80 % of the content words of what
-    goes, negate the same words, and have no other word in the place of one that goes: "a purple
-    door" does not survive as "a cyan door". Of a short value the key matters too: "yes" says
-    nothing without it.
+    goes, negate and doubt the same words, and have no other word in the place of one that goes:
+    "a purple door" does not survive as "a cyan door", nor "A manages B" as "B manages A". Of a
+    short value the key matters too: "yes" says nothing without it.
     """
     old, new = text_of(gone.value), ". ".join(map(told, staying))
     if marks := lost_marks(old, new):
@@ -45,7 +46,10 @@ def lost(gone: Fact, *staying: Fact, limits: Thresholds = THRESHOLDS) -> str:
         return "enough of its words"
     if _lost_key(gone, staying, limits):
         return "what its key asks"
-    return "a word that another has replaced" if _swapped(mine, _words(new), words) else ""
+    if _swapped(mine, _words(new), words):
+        return "a word that another has replaced"
+    values = "\n".join(text_of(fact.value) for fact in staying)
+    return told_apart(old, nearest(values, old))
 
 
 def speaks_alone(value: JSONValue, limits: Thresholds = THRESHOLDS) -> bool:

@@ -67,7 +67,18 @@ def test_the_table_names_each_rule_once() -> None:
 
 @pytest.mark.parametrize(
     "key",
-    ["", "   ", "a\x00b", "a\nb", "a\x1bb", "k\u200bey", "\ufeffkey", "\u202eyek", "a\u2066b\u2069", "\u200d"],
+    [
+        "",
+        "  ",
+        "a\x00b",
+        "a\nb",
+        "a\x1bb",
+        "k\u200bey",
+        "\ufeffkey",
+        "\u202eyek",
+        "a\u2066b",
+        "\u200d",
+    ],
 )
 def test_unreadable_keys_are_refused(key: str) -> None:
     """Empty keys, and those with control or invisible characters, reach no store (M-42)."""

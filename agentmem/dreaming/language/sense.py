@@ -9,28 +9,10 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from agentmem.dreaming.language.text import content, fold, hedged, names, numbers, stems, tokens
-from agentmem.dreaming.language.words import CLOSED_CLASS
+from agentmem.dreaming.language.words import CLOSED_CLASS, JOINING, OPPOSITES
 
 _SIGNED = re.compile(r"(?<![\w.,-])([-+<>≤≥€$£¥]*)\s?(\d+(?:[.,:]\d+)*)\s?([%€$£¥]?)")
 _CLAUSE = re.compile(r"[,;:()\n!?、，；：。！？]+|\.(?:\s|$)")
-_JOINING = frozenset(["and", "or", "is", "are", "und", "oder", "ist", "et", "ou", "est", "y", "e"])
-_OPPOSITES = {
-    stems(one)[0]: stems(other)[0]
-    for pair in (
-        "before after",
-        "to from",
-        "on off",
-        "in out",
-        "up down",
-        "over under",
-        "am pm",
-        "vor nach",
-        "avant après",
-        "antes después",
-        "до после",
-    )
-    for one, other in (pair.split(), pair.split()[::-1])
-}
 
 
 def told_apart(old: str, new: str) -> str:
@@ -71,11 +53,14 @@ def _other_sign(old: str, new: str) -> bool:
     )
 
 
+_CONTRARY = {stems(one)[0]: stems(other)[0] for one, other in OPPOSITES.items()}
+
+
 def _opposed(old: list[str], new: list[str]) -> bool:
     there = set(pairwise(new))
     return any(
         (one, other) not in there
-        and ((_OPPOSITES.get(one), other) in there or (one, _OPPOSITES.get(other)) in there)
+        and ((_CONTRARY.get(one), other) in there or (one, _CONTRARY.get(other)) in there)
         for one, other in pairwise(old)
     )
 
@@ -95,7 +80,7 @@ def _turned(old: list[str], new: list[str]) -> bool:
 
 
 def _changed_places(one: list[str], between: list[str], other: list[str], there: str) -> bool:
-    if one == other or not _JOINING.isdisjoint(between):
+    if one == other or not JOINING.isdisjoint(between):
         return False
     if CLOSED_CLASS.issuperset(one) or CLOSED_CLASS.issuperset(other):
         return False

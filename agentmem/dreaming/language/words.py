@@ -4,6 +4,8 @@ A word missing here weighs a little more in a comparison than it should, and not
 """
 # ruff: noqa: RUF001 - words and signs of many scripts
 
+import re
+
 _ENGLISH = """
 a about after again all also am an and any are as at be because been before being but by can could
 did do does doing done for from get gets getting got had has have having he her here hers him his
@@ -64,3 +66,19 @@ HEDGES = frozenset(_HEDGES.split())
 _EXCEPTIONS = "unless except excluding außer sauf excepto salvo tranne кроме 除了 以外"
 EXCEPTIONS = frozenset(_EXCEPTIONS.split())
 """Words that take something out of what stands before them, folded."""
+
+_JOINING = "and or is are und oder ist et ou est y e и или"
+JOINING = frozenset(_JOINING.split())
+"""Words between things that may change places, folded."""
+
+_PAIRS = """
+before after | to from | on off | in out | up down | over under | am pm | vor nach | avant après
+antes después | до после
+"""
+OPPOSITES = {
+    one: other
+    for pair in re.split(r"[|\n]", _PAIRS)
+    if pair.strip()
+    for one, other in (pair.split(), pair.split()[::-1])
+}
+"""Small words that make the contrary of what stands beside them, folded."""

@@ -14,7 +14,8 @@ _SHAPES = {
     ),
     "a password": (
         r"(?i:(?<![^\W_])(?:password|passwd|pwd|passphrase|api[_-]?key|secret[_-]?key|access[_-]?token"
-        r"|auth[_-]?token|client[_-]?secret|passwort|kennwort|contraseña|mot de passe|senha|пароль"  # codespell:ignore mot
+        r"|auth[_-]?token|client[_-]?secret|passwort|kennwort|contraseña|senha|пароль"
+        r"|mot de passe"  # codespell:ignore mot
         r"|密码|密碼|パスワード|비밀번호)[\"']?\s*[=:：]\s*[\"']?[^\s\"']{4,}"
         r"|(?<![^\W_])(?:password|passphrase)\s+is\s+[\"']?(?=\S*\d)[^\s\"']{4,})"
     ),

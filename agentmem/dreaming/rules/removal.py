@@ -24,7 +24,8 @@ _PLACEHOLDER = re.compile(
     r"(?:^|\s)(?:\.{3}|…)\s*$|\b(?:rest|remainder|everything else|other \w+)\b[^.]{0,20}\b"
     r"(?:unchanged|as before|the same)\b|\[(?:\.{3}|…|unchanged|truncated)\]"
     r"|\b(?:same|as) (?:as )?before\b|\brest\b[^.]{0,20}\b(?:unverändert|gleich|wie bisher)\b"
-    r"|\b(?:reste|resto)\b[^.]{0,20}\b(?:inchangé|sin cambios|igual|invariato|inalterado)\b"  # codespell:ignore reste
+    r"|\b(?:reste|resto)\b[^.]{0,20}\b"  # codespell:ignore reste
+    r"(?:inchangé|sin cambios|igual|invariato|inalterado)\b"
     r"|\bостальное\b[^.]{0,20}\b(?:без изменений|то же|как было)\b"
     r"|其余(?:不变|同上)|その他は?(?:同じ|変更なし)",
     re.IGNORECASE | re.MULTILINE,

@@ -22,6 +22,7 @@ from activities.memory import MemoryActivities
 from activities.messages import MessageCache
 from activities.tools import tool_activities
 from activities.transcripts import TranscriptActivities
+from agentmem.cli.logs import log_to_stderr
 from agentmem.cli.worker import command, say
 from agentmem.client import require_namespace, running_dreams
 from agentmem.configuration import Configuration, configure
@@ -106,7 +107,7 @@ def build_worker(
 
 
 def _our_workflows() -> list[type]:
-    # Another project installs a package of this name, and the sandbox imports workflows by name.
+    # Another project installs a package of this name.
     spec = importlib.util.find_spec("workflows")
     if spec is None or spec.origin is None or Path(spec.origin).parent != HERE / "workflows":
         raise ConfigurationError(
@@ -191,6 +192,7 @@ async def local(
     Raises:
         ConfigurationError: A setting or an argument is wrong, or the server does not start.
     """
+    log_to_stderr()  # nothing where the script has set up its log
     given = {"app": app, "agents": agents, "model": model}
     changes = {name: value for name, value in given.items() if value is not None}
     configuration = configure(

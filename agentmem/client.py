@@ -1,6 +1,8 @@
 """Connecting to Temporal the way its CLI does, and sending messages to sessions."""
 
 import asyncio
+import atexit
+import time
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
@@ -58,12 +60,14 @@ async def connect(address: str | None = None) -> Client:
     config: ClientConnectConfig = (
         {"target_host": address, "namespace": "default"} if address else connection()
     )
+    # A process that exits right after an answer of the server is aborted (SIGABRT) while a thread
+    # of the SDK still lets go of that answer.
+    atexit.unregister(_let_go)  # once, however often this is called
+    atexit.register(_let_go)
     try:
         async with asyncio.timeout(PATIENCE.total_seconds()):
             return await Client.connect(**config, data_converter=pydantic_data_converter)
     except (RuntimeError, OSError, ValueError) as error:
-        # A process that exits now is aborted while a thread of the SDK lets go of its error.
-        await asyncio.sleep(0.1)
         raise ConfigurationError(
             f"no Temporal server answers at {config.get('target_host')}: set TEMPORAL_ADDRESS, or "
             f"start one with `python worker.py --dev` ({_reason(error)})"
@@ -153,6 +157,10 @@ async def ask(
                 raise
         await asyncio.sleep(pause)
         pause = min(pause * 2, 1.0)
+
+
+def _let_go() -> None:
+    time.sleep(0.1)
 
 
 def _reason(error: BaseException) -> str:

@@ -48,7 +48,8 @@ def parse_input(model: type[Model], args: Sequence[Any], what: str) -> Model:
     try:
         return model.model_validate_json(to_json(data), strict=True, extra="forbid")
     except ValidationError as error:
-        raise InvalidInput(f"{what}: {_first(error)}; the fields are {known}") from error
+        # Without the cause: pydantic's own words would follow on people's screens.
+        raise InvalidInput(f"{what}: {_first(error)}; the fields are {known}") from None
 
 
 def parse_run(

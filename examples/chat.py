@@ -9,6 +9,7 @@ from typing import Any
 from uuid import uuid4
 
 from temporalio import workflow
+from temporalio.client import WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 
 from agentmem import Assistant, agent, dream, in_memory, long_term_memory, tool, working_memory
@@ -112,7 +113,11 @@ async def main() -> None:
                     await chat.execute_update(
                         "approve", {"call": call["call"], "ok": ok.strip().lower() == "y"}
                     )
-            sys.stdout.write(f"chat: {answer.result()}\n")
+            try:
+                said = await answer
+            except WorkflowUpdateFailedError as error:  # no answer, and why; the chat goes on
+                said = str(error.cause)
+            sys.stdout.write(f"chat: {said}\n")
         await chat.execute_update(Chat.leave)
 
 

@@ -9,6 +9,7 @@ import sys
 from uuid import uuid4
 
 from temporalio import workflow
+from temporalio.client import WorkflowFailureError
 
 from agentmem import agent, dream, long_term_memory, sqlite, working_memory
 
@@ -38,12 +39,15 @@ async def main(question: str) -> None:
     from worker import local  # only here: no workflow may import the worker
 
     async with local(workflows=[ResearchAssistant]) as running:
-        answer = await running.client.execute_workflow(
-            ResearchAssistant.run,
-            question,
-            id=f"research-{uuid4()}",
-            task_queue=running.task_queue,
-        )
+        try:
+            answer = await running.client.execute_workflow(
+                ResearchAssistant.run,
+                question,
+                id=f"research-{uuid4()}",
+                task_queue=running.task_queue,
+            )
+        except WorkflowFailureError as error:  # no answer, and why
+            sys.exit(str(error.cause))
         sys.stdout.write(f"{answer}\n")
 
 

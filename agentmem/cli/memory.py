@@ -38,7 +38,8 @@ def facts(
 
     async def read(provider: TransactionalProvider, where: str) -> tuple[list[Fact], Table]:
         found = await provider.entries(agent, scope, keys or None)
-        return found, facts_table(found, f"{agent}, {scope}: {len(found)} facts ({where})")
+        number = "1 fact" if len(found) == 1 else f"{len(found)} facts"
+        return found, facts_table(found, f"{agent}, {scope}: {number} ({where})")
 
     found, table = on_store(database, store, read)
     _show(found, table, as_json)

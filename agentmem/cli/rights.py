@@ -131,8 +131,6 @@ async def _what_temporal_keeps() -> str:
     """Say for how long Temporal still has what was said; asks the server if one answers."""
     try:
         days = await retention_days(await connect())
-        # A process that exits now is aborted while a thread of the SDK lets go of the answer.
-        await asyncio.sleep(0.1)
     except ConfigurationError:
         how_long = "the retention time of its namespace (3 days unless it was set otherwise)"
     else:

@@ -62,7 +62,9 @@ def lines(rows: Iterable[Fact]) -> Iterable[str]:
 
 
 def _table(title: str, *columns: str) -> Table:
-    table = Table(title=Text(printable(title)), title_justify="left", header_style="bold")
+    text = Text(printable(title))
+    # As wide as its title, which would be broken otherwise.
+    table = Table(title=text, min_width=text.cell_len, title_justify="left", header_style="bold")
     for name in columns:
         table.add_column(name, overflow="fold")
     return table

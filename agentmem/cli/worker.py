@@ -99,13 +99,19 @@ def _options() -> argparse.Namespace:
         "the offline model"
     )
     parser.add_argument("--dev", action="store_true", help=dev)
-    parser.add_argument("--port", type=int, help="with --dev: the server's port (default: 7233)")
+    parser.add_argument("--port", type=_port, help="with --dev: the server's port (default: 7233)")
     ui_port = "with --dev: the port of its web UI (default: 1000 above the server's)"
-    parser.add_argument("--ui-port", type=int, help=ui_port)
+    parser.add_argument("--ui-port", type=_port, help=ui_port)
     options = parser.parse_args()
     if (options.port or options.ui_port) and not options.dev:
         parser.error("--port and --ui-port go with --dev; TEMPORAL_ADDRESS names another server")
     return options
+
+
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 0 < int(text) < 65_536):
+        raise argparse.ArgumentTypeError(f"{text!r} is no port: give a number from 1 to 65535")
+    return int(text)
 
 
 def say(line: str, *, error: bool = False) -> None:

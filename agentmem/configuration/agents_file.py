@@ -1,5 +1,6 @@
 """The agents' file: TOML in, validated definitions out, errors with file, line and field."""
 
+import re
 import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -28,6 +29,9 @@ ASSISTANT = Definition(
     dream=DreamSettings(),
 )
 """The agent that is there without a file; a file's own `assistant` takes its place."""
+
+_A_TABLE = re.compile(r"a valid dictionary( or .*)?$")
+"""What pydantic calls it."""
 
 _Mistake: TypeAlias = tuple[tuple[str, ...], str]
 """A field's path and what is wrong with it."""
@@ -81,8 +85,10 @@ def _mistakes(error: ValidationError) -> Iterator[_Mistake]:
             yield path[:-1], "an agent's name is 1 to 64 letters, digits, '_', '-' or '.'"
         elif one["type"] == "extra_forbidden":
             yield path, f"unknown field; there are {', '.join(fields_at(path))}"
-        else:
-            yield path, f"{one['msg'].lower()}, not {one['input']!r}"
+        elif path[-1] == "list[str]":  # "all" is the other choice, told once
+            yield path[:-1], f"give a list of tools or 'all', not {one['input']!r}"
+        elif path[-1] != "literal['all']":
+            yield path, f"{_A_TABLE.sub('a table', one['msg'].lower())}, not {one['input']!r}"
 
 
 def _unknown(
@@ -91,8 +97,9 @@ def _unknown(
     here = ("agents", name)
     for tool in table.tools:
         if tool not in tools:
-            known = ", ".join(sorted(tools)) or "none; AGENTMEM_APP names the module with @tool"
-            yield (*here, "tools"), f"no tool {tool!r}; there are {known}"
+            known = ", ".join(sorted(tools))
+            where = "AGENTMEM_APP names the module whose @tool functions an agent may have"
+            yield (*here, "tools"), f"no tool {tool!r}; there are {known}; {where}"
     mine = {*table.tools, *(MEMORY_TOOLS if table.long_term_memory else ())}
     for tool in table.approve if isinstance(table.approve, list) else ():
         if tool not in mine:

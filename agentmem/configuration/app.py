@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from agentmem.configuration.agents_tables import PROVIDER_KINDS
-from agentmem.errors import ConfigurationError
+from agentmem.errors import AgentMemError, ConfigurationError
 from agentmem.memory.references import PROVIDER_MARK
 from agentmem.memory.tools import MEMORY_TOOLS
 from agentmem.redaction import REDACT_MARK, Redactor
@@ -117,8 +117,7 @@ def _import(name: str) -> ModuleType:
     path = Path(name).expanduser().resolve() if name.endswith(".py") else None
     if path and not path.is_file():
         raise ConfigurationError(f"AGENTMEM_APP: there is no file {path}")
-    # At the end: a folder of the user's must not hide our `workflows` from the sandbox, which
-    # imports modules anew and by name.
+    # At the end: a folder of the user's must not hide our packages.
     folder = str(path.parent if path else Path.cwd())
     if folder not in sys.path:
         sys.path.append(folder)
@@ -138,10 +137,13 @@ def _origin(module: ModuleType) -> str:
 
 
 def _why(error: BaseException) -> str:
+    ours = Path(__file__).parent.parent
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
-        if "importlib" not in frame.filename
+        # What a decorator of ours refuses is told by the line that it stands on.
+        if "importlib" not in frame.filename and not Path(frame.filename).is_relative_to(ours)
     ]
-    at = f"{frames[-1].filename}:{frames[-1].lineno}: " if len(frames) > 1 else ""
-    return f"{at}{type(error).__name__}: {error}"
+    at = f"{frames[-1].filename}:{frames[-1].lineno}: " if frames else ""
+    said = error.message if isinstance(error, AgentMemError) else f"{type(error).__name__}: {error}"
+    return f"{at}{said}"

@@ -68,6 +68,30 @@ async def test_the_research_assistant_runs_alone_on_ollama(tmp_path: Path) -> No
     assert (tmp_path / "research.db").exists()
 
 
+QUICK = """
+import asyncio
+from agentmem.client import connect, running_dreams
+
+async def main():
+    await running_dreams(await connect())
+
+asyncio.run(main())
+"""
+
+
+async def test_a_program_that_is_done_at_once_ends_well(env: WorkflowEnvironment) -> None:
+    """A process that exits right after an answer of the server is not aborted while it exits."""
+    settings = {"TEMPORAL_ADDRESS": env.client.service_client.config.target_host}
+    started = [
+        await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", QUICK), cwd=ROOT, env={**os.environ, **settings}
+        )
+        for _ in range(4)
+    ]
+    async with asyncio.timeout(60):
+        assert [await one.wait() for one in started] == [0] * 4
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 async def test_the_client_example_talks_to_a_worker(

@@ -240,6 +240,13 @@ async def test_a_taken_port_is_one_line(tmp_path: Path) -> None:
     assert line == f"worker: port {port} is taken: choose another with --port"
 
 
+async def test_a_port_that_is_none_is_told(tmp_path: Path) -> None:
+    """A number that is no port is refused by the option's name."""
+    async with worker_process(tmp_path, "--dev", "--port", "70000") as worker:
+        assert await worker.ended() == 2
+        assert "--port: '70000' is no port" in worker.lines[-1]
+
+
 @pytest.mark.slow
 async def test_foreign_workflows_are_refused(env: WorkflowEnvironment, tmp_path: Path) -> None:
     """Another project's package `workflows` in front of ours stops the worker with its place."""

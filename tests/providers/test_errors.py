@@ -49,6 +49,7 @@ async def test_a_server_that_is_not_there() -> None:
     with pytest.raises(ProviderError, match="'agents' cannot be reached") as failed:
         await store.open()
     assert isinstance(failed.value.__cause__, OSError)
+    assert "look at host and port in its URL" in str(failed.value)
     for secret in ("someone", "pa55word", str(port)):
         assert secret not in str(failed.value)
 

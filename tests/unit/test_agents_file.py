@@ -179,7 +179,7 @@ def test_providers_are_written_as_they_are_called(
         ),
         (
             "[agents.a]\ntools = [\n 'get_weather',\n 'get_wether',\n]\n",
-            "2: agents.a.tools: no tool 'get_wether'; there are get_weather",
+            "2: agents.a.tools: no tool 'get_wether'; there are get_weather; AGENTMEM_APP names",
         ),
         (
             "[agents.a.long_term_memory]\nprovider = 'mongo'\n",
@@ -231,7 +231,12 @@ def test_providers_are_written_as_they_are_called(
             "[agents.a.dream.phases.orient]\nattempts = 9\n",
             "1: agents.a.dream.phases: The four phases may take 90 minutes, a dream has 70 for",
         ),
-        ("[agents]\na = 1\n", "2: agents.a: input should be a valid dictionary"),
+        ("[agents]\na = 1\n", "2: agents.a: input should be a table, not 1"),
+        ("[agents.a]\nrun_limits = 3\n", "2: agents.a.run_limits: input should be a table, not 3"),
+        (
+            "[agents.a]\napprove = 'some'\n",
+            "2: agents.a.approve: give a list of tools or 'all', not 'some'",
+        ),
     ],
 )
 def test_a_mistake_is_told_with_file_line_and_field(

@@ -106,6 +106,10 @@ def test_objects_can_be_given_directly() -> None:
         ("x = 1\ny = x / 0\n", "my_app.py:2: ZeroDivisionError"),
         ("def f(:\n", "SyntaxError"),
         ("raise SystemExit(3)\n", "SystemExit: 3"),
+        (
+            "from agentmem import tool\n\n\n@tool\ndef store_memory() -> None: ...\n",
+            "my_app.py:4: @tool on store_memory: the name 'store_memory' is one of agentmem's own",
+        ),
     ],
 )
 def test_a_module_that_fails_is_told_with_its_place(tmp_path: Path, text: str, reason: str) -> None:

@@ -33,6 +33,7 @@ def test_wrong_inputs_are_refused_by_name(args: tuple[Any, ...], words: str) -> 
         parse_input(AgentInput, args, "the input of agent")
     assert caught.value.type == "InvalidInput"
     assert caught.value.non_retryable
+    assert caught.value.__cause__ is None, "the CLI shows causes: pydantic's words beside ours"
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,14 @@ _POOLER = "behind a pooler in transaction mode the URL needs statement_cache_siz
 _HINTS = {
     **dict.fromkeys(("26000", "42P05"), _POOLER),  # a prepared statement is not there, or already
     "ClientConfigurationError": "look at sslmode and the other options of its URL",
+    "ConnectionRefusedError": "look at host and port in its URL, and whether the server runs",
+    "gaierror": "look at the host in its URL",
+    **dict.fromkeys(("28P01", "28000"), "look at user and password in its URL"),
+    "3D000": "create the database, or look at its name in the URL",
+    **dict.fromkeys(
+        ("FileNotFoundError", "FileExistsError", "NotADirectoryError", "PermissionError"),
+        "its folder cannot be made or written: look at AGENTMEM_DATA, or at the URL's path",
+    ),
 }
 
 

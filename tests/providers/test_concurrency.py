@@ -45,10 +45,10 @@ async def test_writers_and_removers_lose_nothing(store: SqlProvider) -> None:
         if number % 8 == 7:
             await store.forget("a", "s")
             return []
-        op = "remove" if number % 3 == 0 else "set"
+        op = "remove" if number % 2 == 0 else "set"
         return await store.write("a", "s", [Write(op=op, key="k", value=number)])
 
-    left = await asyncio.gather(*map(work, range(40)))
+    left = await asyncio.gather(*map(work, range(400)))
     versions = [version for some in left for version in some if version]
     assert len(versions) == len(set(versions))
 

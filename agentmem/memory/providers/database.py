@@ -67,8 +67,14 @@ class Database(Protocol):
         """Run statements that stand ready and only read."""
         ...
 
-    async def write_once(self, work: Once[Result]) -> Result:
-        """Run what is one statement, or a transaction where the database needs more of them."""
+    async def write_once(self, work: Once[Result], otherwise: Work[Result]) -> Result:
+        """Run what is one statement, or a transaction where the database needs more of them.
+
+        Args:
+            work: The statement.
+            otherwise: Does the same in a transaction that locks first. It is run where the
+                statement lost against another transaction, which it may each time anew.
+        """
         ...
 
     async def close(self) -> None:

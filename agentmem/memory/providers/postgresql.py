@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import Any, ParamSpec, cast
 from weakref import WeakKeyDictionary
 
@@ -15,7 +15,12 @@ from sqlalchemy.util import greenlet_spawn
 from agentmem.errors import ProviderError
 from agentmem.memory.providers.database import Result, Work, wrapped
 from agentmem.memory.providers.migrate import upgrade
-from agentmem.memory.providers.postgresql_work import DRIVER_ERRORS, again_if_lost, at_once
+from agentmem.memory.providers.postgresql_work import (
+    DRIVER_ERRORS,
+    LostToAnother,
+    again_if_lost,
+    at_once,
+)
 from agentmem.memory.providers.ready import Once, Plain
 from agentmem.memory.providers.urls import PostgresAddress
 
@@ -64,15 +69,21 @@ class PostgresDatabase:
 
     async def read_once(self, work: Once[Result]) -> Result:
         """Run statements that stand ready and only read, each on its own."""
-        return await self._once(work, reads=True)
-
-    async def write_once(self, work: Once[Result]) -> Result:
-        """Run a statement that stands ready as a transaction of its own: one trip, not three."""
-        return await self._once(work, reads=False)
-
-    async def _once(self, work: Once[Result], *, reads: bool) -> Result:
         if self._address.pooled:
             return await self.write(lambda connection: work(Plain(connection)))
+        return await self._once(work, reads=True)
+
+    async def write_once(self, work: Once[Result], otherwise: Work[Result]) -> Result:
+        """Run a statement that stands ready as a transaction of its own: one trip, not three.
+
+        Where it loses, or a pooler would come between it and its preparation, run `otherwise`.
+        """
+        if not self._address.pooled:
+            with suppress(LostToAnother):
+                return await self._once(work, reads=False)
+        return await self.write(otherwise)
+
+    async def _once(self, work: Once[Result], *, reads: bool) -> Result:
         with self._wrapped():
             pool = await self._pool()
             return await pool.run(at_once, pool.engine.sync_engine, work, reads=reads)

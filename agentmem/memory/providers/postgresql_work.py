@@ -24,6 +24,10 @@ DRIVER_ERRORS: tuple[type[Exception], ...] = (
 """What asyncpg raises, past SQLAlchemy's connection."""
 
 
+class LostToAnother(Exception):
+    """A statement that writes lost against another transaction; nothing was written."""
+
+
 def again_if_lost(engine: Engine, work: Work[Result]) -> Result:
     """Run work in one transaction, again from its start if it lost against another one."""
     for attempt in range(1, ATTEMPTS + 1):
@@ -44,7 +48,12 @@ def again_if_lost(engine: Engine, work: Work[Result]) -> Result:
 
 
 def at_once(engine: Engine, work: Once[Result], *, reads: bool) -> Result:
-    """Run statements that stand ready, each a transaction of its own; again if they only read."""
+    """Run statements that stand ready, each a transaction of its own; again if they only read.
+
+    Raises:
+        LostToAnother: They write. Tried again at once they may lose for ever, where a key is
+            removed again and again: they see what stood before they waited for its lock.
+    """
     # Past SQLAlchemy's connection, whose bookkeeping takes longer than a keyed read.
     for attempt in range(1, ATTEMPTS + 1):
         pooled = engine.raw_connection()
@@ -57,6 +66,8 @@ def at_once(engine: Engine, work: Once[Result], *, reads: bool) -> Result:
                 pooled.invalidate()
             # A write that was on its way when the connection broke may have been committed.
             gone = closed and (reads or isinstance(error, asyncpg.InterfaceError))
+            if not reads and _lost(error):
+                raise LostToAnother from error
             if attempt == ATTEMPTS or not (gone or _lost(error)):
                 raise
         finally:

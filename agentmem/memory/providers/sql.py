@@ -98,7 +98,10 @@ class SqlProvider(SqlAccountable):
         name = checked_name(idempotency, "idempotency") if idempotency else ""
         checked = [checked_write(write, idempotency=name) for write in writes]
         if len(checked) == 1 and sql_set.may_set(checked[0]):
-            return [await self._write_once(sql_set.set_one, place, checked[0])]
+            return await self.database.write_once(
+                lambda driver: [sql_set.set_one(driver, place, checked[0])],
+                lambda connection: sql_writes.write(connection, place, checked, name),
+            )
         return await self._write(sql_writes.write, place, checked, name)
 
     async def append(self, agent: str, scope: str, rows: Sequence[TranscriptRow]) -> int:

@@ -36,8 +36,3 @@ class SqlBase:
         self, work: Callable[Concatenate[Driver, P], Result], *args: P.args, **kwargs: P.kwargs
     ) -> Result:
         return await self.database.read_once(lambda driver: work(driver, *args, **kwargs))
-
-    async def _write_once(
-        self, work: Callable[Concatenate[Driver, P], Result], *args: P.args, **kwargs: P.kwargs
-    ) -> Result:
-        return await self.database.write_once(lambda driver: work(driver, *args, **kwargs))

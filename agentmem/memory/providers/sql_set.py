@@ -3,7 +3,7 @@
 On PostgreSQL one statement is the whole transaction: it waits for the key's lock, writes the fact
 and appends its version. It sees the rows from before it waited, but an upsert meets the row as it
 is now and counts on from that. Only for a key that was removed meanwhile would its version be one
-that is taken: the table refuses it, and the statement is run again.
+that is taken: the table refuses it, and a transaction that locks first takes its place.
 """
 
 from typing import Any

@@ -65,8 +65,8 @@ class SqliteDatabase:
         """Run statements that stand ready and only read."""
         return await self.read(lambda connection: work(_Driver(connection)))
 
-    async def write_once(self, work: Once[Result]) -> Result:
-        """Run statements that stand ready, in a transaction."""
+    async def write_once(self, work: Once[Result], otherwise: Work[Result]) -> Result:
+        """Run statements that stand ready, in a transaction: it has the whole file to itself."""
         return await self.write(lambda connection: work(_Driver(connection)))
 
     async def close(self) -> None:

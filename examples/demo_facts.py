@@ -82,7 +82,8 @@ def _row(fact: Fact, version: int) -> tuple[str, list[str]]:
         mark, style = "", ""
     evidence, day = f"(written by {fact.writer})", ""
     if fact.evidence:
-        newest = fact.evidence[-1]
+        spoken = [one for one in fact.evidence if one.role == "user"]
+        newest = (spoken or fact.evidence)[-1]
         evidence = f'{newest.role}: "{newest.quote}"'
         day = newest.said_at.date().isoformat() if newest.said_at else ""
     return style, [mark, fact.key, str(fact.value), evidence, day]

@@ -1,10 +1,20 @@
 """The agents' file: what it gives, and how its mistakes are told."""
 
+import re
 from pathlib import Path
 
 import pytest
+from pydantic import BaseModel
 
 from agentmem.configuration.agents_file import read_agents
+from agentmem.configuration.agents_tables import (
+    AgentTable,
+    DreamLimitsTable,
+    DreamTable,
+    PhaseTable,
+    RunLimitsTable,
+    WorkingMemoryTable,
+)
 from agentmem.configuration.toml_lines import line_of
 from agentmem.contracts import (
     Definition,
@@ -285,6 +295,27 @@ def test_the_commented_example_is_valid() -> None:
         long_term_memory="default",
         dream=DreamSettings(phases={"gather_signal": PhaseSettings()}),
     )
+
+
+@pytest.mark.parametrize(
+    ("table", "fields"),
+    [
+        ("", AgentTable),
+        (".working_memory", WorkingMemoryTable),
+        (".run_limits", RunLimitsTable),
+        (".dream", DreamTable),
+        (".dream.limits", DreamLimitsTable),
+        (".dream.phases.gather_signal", PhaseTable),
+    ],
+)
+def test_the_commented_example_lacks_no_field(table: str, fields: type[BaseModel]) -> None:
+    """examples/agentmem.toml has a line or a table for each field, some of them as comments."""
+    example = Path("examples/agentmem.toml").read_text()
+    head = f"[agents.research_assistant{table}]"
+    lines = example.partition(f"{head}\n")[2].partition("\n[")[0]
+    for name in fields.model_fields:
+        sub = f"{head[:-1]}.{name}"
+        assert re.search(rf"^(# )?{name} = ", lines, re.MULTILINE) or sub in example, name
 
 
 LINES = '''\

@@ -6,7 +6,7 @@ They decide nothing: what goes is for the rules.
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 
 from agentmem.dreaming.changes import Orientation, Stale
@@ -17,7 +17,6 @@ from agentmem.facts import Fact
 from agentmem.values import JSONObject, Wire
 
 _PAIRS = 50
-_RAREST = 5
 
 
 class Hints(Wire):
@@ -103,19 +102,32 @@ def _alike(facts: Sequence[Fact], least: float) -> list[list[str]]:
     # Exact sums: the same in whatever order a set is.
     weights = {key: math.fsum(map(weight.__getitem__, mine)) for key, mine in words.items()}
     holders: defaultdict[str, list[str]] = defaultdict(list)
+    for key, mine in words.items():
+        for word in mine:
+            holders[word].append(key)
     pairs: dict[tuple[str, str], float] = {}
     for key, mine in words.items():
-        # Values that share most of their weight share one of their rarest words.
-        rarest = sorted(mine, key=lambda word: (-weight[word], word))[:_RAREST]
-        for other in dict.fromkeys(other for word in rarest for other in holders[word]):
+        telling = _telling(mine, weight, (1 - least) * weights[key])
+        for other in dict.fromkeys(other for word in telling for other in holders[word]):
             shared = mine & words[other]
-            if len(shared) < 2:
-                continue
-            both = math.fsum(map(weight.__getitem__, shared))
-            share = both / min(weights[key], weights[other])
+            if other == key or weights[other] < weights[key] or len(shared) < 2:
+                continue  # the lighter one of a pair looks for the other
+            share = math.fsum(map(weight.__getitem__, shared)) / weights[key]
             if share >= least:
-                pairs[other, key] = share
-        for word in rarest:
-            holders[word].append(key)
+                pairs[min(key, other), max(key, other)] = share
     best = sorted(pairs, key=lambda pair: (-pairs[pair], pair))[:_PAIRS]
     return [list(pair) for pair in sorted(best)]
+
+
+def _telling(words: set[str], weight: Mapping[str, float], most: float) -> list[str]:
+    """Return the rarest words that outweigh `most`: what is alike has one of them.
+
+    Looking up these alone is quick, since few values hold them.
+    """
+    found: list[str] = []
+    for word in sorted(words, key=lambda word: (-weight[word], word)):
+        found.append(word)
+        most -= weight[word]
+        if most < -1e-9:
+            break
+    return found

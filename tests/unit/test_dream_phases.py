@@ -1,15 +1,17 @@
 """The four phases over a real store: what each looks for, and how each ends."""
 
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from agentmem.contracts import DreamLimits
+from agentmem.dreaming.hints import look
 from agentmem.errors import DreamFailed
 from agentmem.facts import Evidence, Trust
 from agentmem.memory.providers.records import MessageId
+from tests.drafts import fact
 from tests.dreams import (
     NOON,
     STORE,
@@ -35,6 +37,17 @@ async def scene() -> AsyncIterator[Scene]:
 
 
 # Orient: every key, duplicates, contradictions, stale entries.
+
+
+@pytest.mark.parametrize("long_first", [True, False])
+def test_a_short_value_within_a_long_one_is_hinted_at(long_first: bool) -> None:
+    """However many rarer words the long one has, and whichever comes first."""
+    long = "Drinks jasmine tea, and keeps " + " ".join(f"oddity{number}" for number in range(30))
+    values = [("a" if long_first else "z", long), ("m", "Drinks jasmine tea")]
+    others = [(f"other{number}", f"Has seen town{number}, drinks tea") for number in range(5)]
+    facts = [fact(key, value) for key, value in sorted([*values, *others])]
+    found = look(facts, date(2026, 3, 10)).alike
+    assert sorted(["m", values[0][0]]) in found
 
 
 async def test_orient_sees_every_fact_and_code_hints_at_duplicates(scene: Scene) -> None:

@@ -23,8 +23,8 @@ from benchmarks.stage import FLOOR, OURS, Contender, Stage, Talk, resident, stag
 SESSIONS = {1: 20, 10: 5, 50: 3}
 """Concurrent sessions, and the turns that each takes in a round."""
 
-KEPT = 50
-"""Sessions by which a worker's memory is measured."""
+KEPT, AT_ONCE = 300, 50
+"""Sessions by which a worker's memory is measured, and how many of them talk at a time."""
 
 IMPORTED = """
 import os
@@ -59,7 +59,7 @@ async def measure(options: argparse.Namespace) -> Figures:
                     ]
             for kind in (FLOOR, OURS):
                 memory[kind] = await _memory(made, kind)
-    memory["imports alone"] = {"warm": _imported()}
+    memory["imports alone"] = {"200 turns": _imported()}
     return {"rates": [asdict(rate) for rate in rates], "memory_mb": memory}
 
 
@@ -106,27 +106,21 @@ async def _rate(talks: Sequence[Talk], turns: int) -> float:
 
 
 async def _memory(stage: Stage, kind: str) -> dict[str, float]:
-    """Return a worker's megabytes: warm, with sessions, when they have ended, after 200 turns."""
+    """Return a worker's megabytes: after 200 turns, with many sessions, when they have ended."""
     async with stage.contender(kind) as contender:
         (pid,) = contender.pids
-        warm = resident(pid)
+        await _rate([await contender.open()], 200)
+        long = resident(pid)
         talks = [await contender.open() for _ in range(KEPT)]
-        await _rate(talks, 3)
+        for at in range(0, KEPT, AT_ONCE):
+            await _rate(talks[at : at + AT_ONCE], 3)
         cached = resident(pid)
         for talk in talks:
             await talk.handle.signal("end")
         for talk in talks:
             await talk.handle.result()
         await asyncio.sleep(1)  # the worker lets go of them
-        ended = resident(pid)
-    async with stage.contender(kind) as contender:
-        await _rate([await contender.open()], 200)
-        return {
-            "warm": warm,
-            "cached": cached,
-            "ended": ended,
-            "200 turns": resident(contender.pids[0]),
-        }
+        return {"200 turns": long, "cached": cached, "ended": resident(pid)}
 
 
 def _imported() -> float:
@@ -146,18 +140,14 @@ def sheets(figures: Figures) -> list[Sheet]:
                 *(f"{middle:.2f}", f"{low:.2f} to {high:.2f}"),
             ]
         )
-    alone = figures["memory_mb"]["imports alone"]["warm"]
-    memory = [["imports alone", f"{alone:.0f}", "", "", "", ""]]
+    alone = figures["memory_mb"]["imports alone"]["200 turns"]
+    memory = [["imports alone", f"{alone:.0f}", "", "", ""]]
     for kind in (FLOOR, OURS):
         found = figures["memory_mb"][kind]
-        kept = {name: (found[name] - found["warm"]) / KEPT for name in ("cached", "ended")}
-        memory.append(
-            [
-                *(kind, f"{found['warm']:.0f}"),
-                *(f"{kept['cached']:.2f}", f"{kept['ended']:.2f}"),
-                *(f"{found['200 turns']:.0f}", f"{found['200 turns'] - alone:+.0f}"),
-            ]
-        )
+        long = found["200 turns"]
+        kept = [1000 * (found[name] - long) / KEPT for name in ("cached", "ended")]
+        shares = [f"{share:.0f}" for share in kept]
+        memory.append([kind, f"{long:.0f}", f"{long - alone:+.0f}", *shares])
     return [
         Sheet(
             title="Turns a second",
@@ -172,10 +162,10 @@ def sheets(figures: Figures) -> list[Sheet]:
             rows=rates,
         ),
         Sheet(
-            title=f"A worker's memory, MB; a session's share is measured with {KEPT}",
+            title=f"A worker's memory; the share of a session of three turns, of {KEPT} besides",
             columns=(
-                *("process", "one answer given", "a session, kept", "a session, ended"),
-                *("a session of 200 turns, in all", "over imports alone"),
+                *("process", "MB after 200 turns of a session", "MB over imports alone"),
+                *("kB a session, kept", "kB a session, ended"),
             ),
             rows=memory,
         ),

@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import Any, Protocol
 from urllib.parse import quote
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 from temporalio import workflow as temporal
 from temporalio.common import Priority
 from temporalio.exceptions import ApplicationError, WorkflowAlreadyStartedError
@@ -24,7 +24,6 @@ from agentmem.contracts import (
     DreamLimits,
     Mode,
     PhaseName,
-    Phases,
     PhaseSettings,
     Resolve,
     Store,
@@ -41,7 +40,6 @@ ID_BYTES = 200
 """The longest plain id; an id of over 1,000 bytes would hang the parent."""
 
 _ATTEMPTS = 5
-_PHASES: TypeAdapter[Phases] = TypeAdapter(Phases)
 # A dream is never in a hurry: 1 is the highest priority, 3 the default.
 _BACKGROUND = Priority(priority_key=5)
 # The server refuses a summary of over 400 bytes, and the parent would hang on that.
@@ -93,18 +91,19 @@ def dream(
         mode: `commit`, or `propose`: nothing is stored until people apply it.
 
     Raises:
-        ConfigurationError: There is no such phase, or the four may take longer together than a
-            dream has time.
+        ConfigurationError: There is no such phase or mode, a bound is out of its range, or the
+            four phases may take longer together than a dream has time.
     """
-    return DreamHook(
-        working_memory,
-        long_term_memory,
+    settings = _checked(
         model=model or "",
-        workflow=workflow,
         limits=limits or DreamLimits(),
-        phases=_checked(phases or {}),
-        task_queue=task_queue,
+        phases=phases or {},
         mode=mode,
+    )
+    if not workflow:
+        raise ConfigurationError("dream: workflow: name a workflow type, like 'agent_dream'")
+    return DreamHook(
+        working_memory, long_term_memory, settings, workflow=workflow, task_queue=task_queue
     )
 
 
@@ -119,22 +118,16 @@ class DreamHook:
         self,
         memory: HasTranscript,
         facts: HasStore,
+        settings: DreamInput,
         *,
-        model: str,
         workflow: str,
-        limits: DreamLimits,
-        phases: Phases,
         task_queue: str | None,
-        mode: Mode,
     ) -> None:
         self._memory = memory
         self._facts = facts
-        self._model = model
+        self._settings = settings
         self._workflow = workflow
-        self._limits = limits
-        self._phases = phases
         self._task_queue = task_queue
-        self._mode: Mode = mode
         self.started = 0
 
     async def __call__(self, agent_name: str, value: Any) -> None:
@@ -149,15 +142,8 @@ class DreamHook:
     async def _start(self) -> None:
         store = await _resolved(self._facts.store)
         await self._memory.append_transcript(store)
-        request = DreamInput(
-            agent=store.agent,
-            scope=store.scope,
-            provider=store.provider,
-            model=self._model,
-            limits=self._limits,
-            phases=self._phases,
-            mode=self._mode,
-        )
+        place = {"agent": store.agent, "scope": store.scope, "provider": store.provider}
+        request = self._settings.replace(**place)
         await start_dream(request, workflow=self._workflow, task_queue=self._task_queue)
         self.started += 1
 
@@ -216,12 +202,14 @@ def dream_id(store: Store) -> str:
     return f"{name[:40]}-{hashlib.sha256(name.encode()).hexdigest()}"
 
 
-def _checked(phases: Mapping[PhaseName, PhaseSettings]) -> Phases:
+def _checked(**settings: Any) -> DreamInput:
+    """Return a dream's settings as an input for which the scope is still to be filled in."""
+    # Now, where people see it: once the hook runs, an error is but a warning in a log.
     try:
-        return _PHASES.validate_python(phases)
+        return DreamInput.model_validate({"agent": "any", "scope": "any"} | settings)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        path = ".".join(["phases", *map(str, first["loc"])])
+        path = ".".join(map(str, first["loc"]))
         raise ConfigurationError(f"dream: {path}: {first['msg']}") from error
 
 

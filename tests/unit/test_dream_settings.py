@@ -72,6 +72,21 @@ def test_a_hook_takes_the_four_phases_only() -> None:
     assert found.value.message.startswith("dream: ")
 
 
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"mode": "propse"}, r"mode: .*'commit' or 'propose'"),
+        ({"limits": {"keys": 0}}, r"limits\.keys: .*greater than 0"),
+        ({"model": 3}, "model: .*string"),
+        ({"workflow": ""}, "workflow: name a workflow type"),
+    ],
+)
+def test_a_hook_refuses_at_once_what_no_dream_takes(options: dict[str, Any], says: str) -> None:
+    """Later it would be a warning in a log, and no dream at all."""
+    with pytest.raises(ConfigurationError, match=f"dream: {says}"):
+        hook(**options)
+
+
 def test_phases_must_fit_into_a_dreams_run() -> None:
     """70 minutes for all four; those without settings count with their 15."""
     most = {"prune": PhaseSettings(attempts=5)}  # 3 x 15 + 25

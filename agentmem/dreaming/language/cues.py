@@ -56,6 +56,15 @@ _ASKING = "did do does didn't if when how why whenever"
 """Words before "you" that ask or suppose: "did you forget?"."""
 _NEAR = 4
 """How many words before a cue tell whose it is."""
+_LEAD = 40
+"""How many characters before a cue tell who says it."""
+_ON = 300
+"""How many characters after it tell of what."""
+_ARTICLES = frozenset(["the", "a", "an"])
+_OF_WHAT_IS_KNOWN = """
+that that's this it it's is was you you've you're stored noted saved gave told said
+"""
+"""What makes of "the wrong number" a word about what is remembered."""
 
 
 def takes_back(text: str) -> bool:
@@ -63,9 +72,16 @@ def takes_back(text: str) -> bool:
 
     That something has ended ("I stopped drinking coffee") is neither: what holds now must stand
     somewhere before the old fact goes. Nor is telling or asking of forgetting ("I always forget
-    my keys", "did you forget?"), nor the opposite ("don't ever forget").
+    my keys", "did you forget?"), nor the opposite ("don't ever forget"), nor what others say
+    ("he said: forget the dog"), nor what is asked for or wrong with a thing ("delete the drafts
+    from the folder", "they sent the wrong tyre").
     """
-    return any(map(_in_clause, _CLAUSE.findall(fold(text))))
+    plain = fold(text)
+    return any(
+        _in_clause(found[0])
+        for found in _CLAUSE.finditer(plain)
+        if not _REPORTED.search(plain[max(0, found.start() - _LEAD) : found.start()])
+    )
 
 
 def corrects(text: str) -> bool:
@@ -83,8 +99,12 @@ def _in_clause(clause: str) -> bool:
 
 
 def _asked(clause: str, start: int, end: int) -> bool:
-    words = clause[:start].split()[-_NEAR:]
-    if any(map(negates, words)) or _KEEPS.match(clause[end:]):
+    words, after = _before(clause, start)[-_NEAR:], clause[end : end + _ON]
+    if any(map(negates, words)) or _KEEPS.match(after):
+        return False
+    if _ON_A_THING.match(clause[start:end] + after):
+        return False
+    if _REPORTED.search(clause[max(0, start - _LEAD) : start]):
         return False
     who = next((word for word in reversed(words) if word in _SUBJECTS), "")
     if who == "you":
@@ -98,7 +118,14 @@ def _opens(before: str) -> bool:
 
 
 def _wrong(clause: str, start: int) -> bool:
-    return clause[-1] not in "?？" and not any(map(negates, clause[:start].split()[-_NEAR:]))
+    words = _before(clause, start)
+    if words[-1:] and words[-1] in _ARTICLES and not _among(words[:-1][-_NEAR:], _OF_WHAT_IS_KNOWN):
+        return False
+    return clause[-1] not in "?？" and not any(map(negates, words[-_NEAR:]))
+
+
+def _before(clause: str, start: int) -> list[str]:
+    return clause[max(0, start - 2 * _LEAD) : start].split()
 
 
 def _unspaced(before: str) -> bool:
@@ -120,6 +147,20 @@ _CLAUSE = re.compile(r"[^.,;:!?，。；：！？、]+[?？]?")
 _SORRY = re.compile("对不起|不好意思")
 _KEEPS = re.compile(
     r"(?:(?!\b(?:dass|daß|was|wie)\b).)*\b(?:nicht|nie|niemals)\b| (?:pas|jamais)\b"
+)
+_ON_A_THING = re.compile(
+    r"(?:delete|remove|erase|wipe|lösch\w*|удали\w*|сотри) (?:[^\s]+ ){0,8}?"
+    r"(?:from|off|out of|aus|von|из|с) "
+    r"(?!(?:[^\s]+ ){0,3}(?:memor\w+|mind|profile|notes?|records?|facts?|data|database|store"
+    r"|storage|files? (?:on|about)|what|gedächtnis|speicher|profil|notizen|daten|памяти"
+    r"|заметок|профиля)\b)"
+    r"(?!(?:now on|here|there|it|you)\b)"
+)
+_REPORTED = re.compile(
+    r"(?<!\bi )(?<!\bwe )(?<!\bi just )(?<!\bi have )(?<!\bi've )(?<!\bich )(?<!\bwir )(?<!\bя )"
+    r"\b(?:said|says|told (?:me|us|him|her|them)|asked|wrote|shouted|sagte|sagt|meinte|schrieb"
+    r"|a dit|disait|dijo|dice|ha detto|disse|сказал[аи]?|говорит)(?: to)?[\s:,\"'«„]*$"
+    r"|(?<!我)(?<!我们)说[\s：:，“\"]*$"
 )
 _SUBJECTS = frozenset(["you", *_FIRST.split(), *_OTHERS.split()])
 _ASKS = re.compile(rf"\b(?:{_any(_ASKED)})\b")

@@ -15,6 +15,7 @@ from agentmem.dreaming.rules import (
     grounding,
     proposal,
     removal,
+    telling,
     when,
     wording,
 )
@@ -60,6 +61,7 @@ RULES: tuple[Rule, ...] = (
     removal.contained,  # 11, 15
     removal.removable,  # 10, 11
     evidence.trusted,
+    telling.asserted,  # 6
     grounding.detailed,  # 7
     grounding.replacing,  # 17
     grounding.kinds,  # 24

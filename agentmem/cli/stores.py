@@ -10,6 +10,7 @@ import typer
 from agentmem.cli.logs import log_to_stderr
 from agentmem.configuration.app import load_app
 from agentmem.errors import AgentMemError
+from agentmem.memory.providers.identities import DATABASE_URL
 from agentmem.memory.providers.protocol import TransactionalProvider
 from agentmem.memory.providers.registry import Providers
 from agentmem.settings import load_settings
@@ -61,6 +62,7 @@ def on_store(
             settings.data_directory,
             database or settings.database,
             load_app(settings.app).providers,
+            "--database" if database else DATABASE_URL,
         )
         try:
             provider = await providers.get(store)

@@ -102,6 +102,11 @@ async def apply(
             applied and taken back; the message says what to undo then.
     """
     record, chosen = await _chosen(provider, agent, scope, dream, changes)
+    if undone := await _taken_back(provider, agent, scope, dream, chosen):
+        raise ConfigurationError(
+            f"these changes of dream {dream} were applied before and taken back since; to have "
+            f"them again undo that: {', '.join(undone)}"
+        )
     draft = await _draft(provider, agent, scope, record)
     current = {fact.key: fact for fact in await provider.entries(agent, scope)}
     committed = [change for change in draft.changes if change.id in record.applied]
@@ -114,11 +119,6 @@ async def apply(
     there = await provider.open_dream(agent, scope, decision)
     if there.status == "running":
         there = await provider.commit(agent, scope, decision.replace(status="applied"), made)
-    elif undone := await _taken_back(provider, agent, scope, there, chosen):
-        raise ConfigurationError(
-            f"these changes of dream {dream} were applied before and taken back since; to have "
-            f"them again undo that: {', '.join(undone)}"
-        )
     lines = {change.id: line_of(change) for change in chosen}
     return Decision(
         id=there.id,
@@ -193,14 +193,24 @@ async def _taken_back(
     provider: TransactionalProvider,
     agent: str,
     scope: str,
-    decision: DreamRecord,
+    dream: str,
     chosen: Iterable[Change],
 ) -> list[str]:
-    """Return the versions that took back what a decision wrote, by the names that undo takes."""
+    """Return the versions that took back what decisions wrote, by the names that undo takes.
+
+    Whatever else was decided with a change: it is the change that was taken back.
+    """
+    records = await provider.dreams(agent, scope, _LISTED)
+    made_by: dict[str, set[str]] = {}
+    for record in records:
+        if record.data.get("of") == dream:
+            for name in record.applied:
+                made_by.setdefault(name, set()).add(record.id)
+    keys = {key: made_by[one.id] for one in chosen if one.id in made_by for key in touched(one)}
     found: list[str] = []
-    for key in sorted({key for change in chosen for key in touched(change)}):
+    for key, decisions in sorted(keys.items()):
         versions = await provider.history(agent, scope, key)
-        made = [version for version in versions if version.dream == decision.id]
+        made = [version for version in versions if version.dream in decisions]
         last = versions[-1] if versions else None
         if made and last and last.reason == "undone" and last.value != made[-1].value:
             found.append(last.change)

@@ -194,6 +194,25 @@ async def test_undoing_a_proposal_takes_back_what_was_applied_of_it(scene: Scene
     assert again.applied == ["add pet", "remove job"]
 
 
+async def test_what_was_taken_back_is_refused_one_by_one_too(scene: Scene) -> None:
+    """By the change, not by the set that it was applied in; what was not is not held up."""
+    before = await prepared(scene)
+    dream = (await scene.dream(moving(), mode="propose")).dream
+    done = await apply(scene.provider, AGENT, SCOPE, dream, ["c2", "c3"], now=LATER)
+    await scene.provider.undo(AGENT, SCOPE, done.id)
+    for names, undo in (
+        (["c2"], "pet@2"),
+        (["c3"], "job@3"),
+        (["c1", "c2"], "pet@2"),
+        (["c2", "c1", "c3"], "job@3, pet@2"),
+    ):
+        with pytest.raises(ConfigurationError, match=f"taken back since.*: {undo}$"):
+            await apply(scene.provider, AGENT, SCOPE, dream, names, now=LATER)
+    assert await scene.facts() == before
+    other = await apply(scene.provider, AGENT, SCOPE, dream, ["c1"], now=LATER)
+    assert other.applied == ["update city"]
+
+
 async def test_undoing_a_dream_takes_back_what_was_applied_of_it_later(scene: Scene) -> None:
     """A held removal that a person applied in favour of a fact of the dream goes with that fact."""
     before = await prepared(scene)

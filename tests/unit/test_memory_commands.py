@@ -237,3 +237,14 @@ def test_a_url_that_does_not_do_is_not_shown(bad: str) -> None:
     assert refused.exit_code == 1
     assert refused.stderr.startswith("agentmem: ")
     assert "pa55word" not in refused.output + refused.stderr
+
+
+@pytest.mark.parametrize("bad", ["mysql://u@h/d", "postgresql://u@h/d?pool_size=many"])
+def test_the_place_of_a_wrong_url_is_named(bad: str, tmp_path: Path) -> None:
+    """The option when it was the option, else the setting."""
+    by_option = run(bad, "facts")
+    assert by_option.stderr.startswith("agentmem: --database")
+    assert "AGENTMEM_DATABASE_URL" not in by_option.stderr
+    env = {"AGENTMEM_DATABASE_URL": bad, "AGENTMEM_DATA": str(tmp_path)}
+    by_setting = CliRunner().invoke(app, ["memory", "facts", *AT], env=env)
+    assert by_setting.stderr.startswith("agentmem: AGENTMEM_DATABASE_URL")

@@ -28,18 +28,24 @@ class Identities:
         data: The directory that SQLite files lie in.
         database_url: The default store's URL; without one it is `memory.db` in `data`.
         registered: What makes each store of the user's own, by name.
+        said_by: Where the URL was given, for messages: the setting, or a command's option.
 
     Raises:
         ConfigurationError: `database_url` is neither PostgreSQL's nor SQLite's.
     """
 
     def __init__(
-        self, data: Path, database_url: str | None, registered: Mapping[str, Callable[[], object]]
+        self,
+        data: Path,
+        database_url: str | None,
+        registered: Mapping[str, Callable[[], object]],
+        said_by: str = DATABASE_URL,
     ) -> None:
         self._data = data.absolute()
         self._database_url = database_url
         self._registered = dict(registered)
-        self.default = _default(database_url)
+        self._said_by = said_by
+        self.default = _default(database_url, said_by)
 
     def resolve(self, identity: str) -> str:
         """Return the identity that stands for good: `default` becomes the store behind it.
@@ -100,7 +106,7 @@ class Identities:
             raise ConfigurationError(
                 f"provider {identity!r}: {variable or DATABASE_URL} is not set on this worker"
             )
-        return postgresql_address(url, variable or DATABASE_URL)
+        return postgresql_address(url, variable or self._said_by)
 
     def factory(self, name: str) -> Callable[[], object]:
         """Return what makes a store of the user's own.
@@ -117,10 +123,10 @@ class Identities:
         return ConfigurationError(f"{what}; there are {', '.join([_KINDS, *named])}")
 
 
-def _default(database_url: str | None) -> str:
+def _default(database_url: str | None, said_by: str) -> str:
     if not database_url:
         return f"sqlite:{DEFAULT_FILE}"
     if is_postgresql(database_url):
         return "postgresql"
-    file = sqlite_file(database_url, DATABASE_URL)
+    file = sqlite_file(database_url, said_by)
     return f"sqlite:{file}" if file else "in_memory:default"

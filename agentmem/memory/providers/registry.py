@@ -12,7 +12,7 @@ from agentmem.memory.providers import in_memory
 from agentmem.memory.providers.adapter import PlainProvider, missing_methods
 from agentmem.memory.providers.causes import may_travel
 from agentmem.memory.providers.database import Database
-from agentmem.memory.providers.identities import DEFAULT, Identities
+from agentmem.memory.providers.identities import DATABASE_URL, DEFAULT, Identities
 from agentmem.memory.providers.protocol import MemoryProvider, TransactionalProvider
 from agentmem.memory.providers.sql import SqlProvider
 from agentmem.memory.providers.sqlite import SqliteDatabase
@@ -30,6 +30,7 @@ class Providers:
             (`sqlite:////var/lib/memory.db`). Without one it is `memory.db` in `data`.
         registered: What makes each store of the user's own, by the name in `named(name)`: called
             once an event loop, without arguments; may be async.
+        said_by: Where `database_url` was given, for messages.
 
     Raises:
         ConfigurationError: `database_url` is neither PostgreSQL's nor SQLite's.
@@ -40,8 +41,9 @@ class Providers:
         data: Path,
         database_url: str | None = None,
         registered: Mapping[str, Callable[[], object]] | None = None,
+        said_by: str = DATABASE_URL,
     ) -> None:
-        self._identities = Identities(data, database_url, registered or {})
+        self._identities = Identities(data, database_url, registered or {}, said_by)
         self._stores: dict[str, SqlProvider] = {}
         self._lock = Lock()
         self._opened: WeakKeyDictionary[asyncio.AbstractEventLoop, _Openings] = WeakKeyDictionary()

@@ -94,6 +94,7 @@ def test_what_is_said_in_another_sense_replaces_no_users_word(why: str, said: st
         "I live in Bergen, can you find me a doctor?",
         "Could you change my city to Bergen?",
         "Did you know that I moved to Bergen?",
+        "Did I tell you that I moved to Bergen?",
         "I moved to Bergen. Isn't Bergen nice?",
         "Do I live in Oslo? I live in Bergen!",
         "If you need me, I live in Bergen now",
@@ -182,6 +183,14 @@ def test_what_was_flagged_so_supersedes_nothing() -> None:
     assert added.status == "flagged"
     gone = propose(on, "remove", "city", reason="superseded", by="home_city", evidence=["a1"])
     assert (gone.status, gone.code) == ("held", "other_sense")
+
+
+def test_a_question_beside_what_is_cited_is_not_held_against_it() -> None:
+    """The neighbours of a cited message only bear out what it says."""
+    said = ["I finally wrapped it up, in the harbour", "Do people in Bergen sail?"]
+    on = draft(said=said)
+    done = propose(on, "add", "work", "Finished it in the harbour of Bergen", evidence=["a1"])
+    assert "other_sense" not in done.code
 
 
 def test_a_yes_or_no_fact_is_judged_by_its_key() -> None:

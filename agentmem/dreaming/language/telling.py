@@ -123,6 +123,7 @@ _ASKS = re.compile(
 )
 _REQUEST = re.compile(
     r"\b(?:can|could|would|will|won't) you\b|\bd(?:o|id|on't) you (?:know|mind|note|remember|see)\b"
+    r"|\bdid i (?:mention|show|tell)\b"
     r"|\bplease\b|\bshall (?:we|i)\b"
     r"|\b(?:can|could) (?:we|i (?:have|get))\b"
     r"|\b(?:right|ok|okay|you know)\W*$"

@@ -62,7 +62,7 @@ def _otherwise(change: Change, old: Iterable[Fact], view: View) -> str:
     mine = set(content(value))
     for words in (mine - known, mine, set(content(_spaced(change.key)))):
         said = list(_nearest(words, change, view)) if words else []
-        if said:
+        if any(alias in change.evidence for alias, _ in said):  # the others only bear out
             found = [_sense(alias, told, change, view) for alias, told in said]
             return "" if not all(found) else _WHY[found[0]]
     return ""

@@ -187,9 +187,11 @@ def test_what_was_flagged_so_supersedes_nothing() -> None:
 
 def test_a_question_beside_what_is_cited_is_not_held_against_it() -> None:
     """The neighbours of a cited message only bear out what it says."""
-    said = ["I finally wrapped it up, in the harbour", "Do people in Bergen sail?"]
+    said = ["I finally did it, in the harbour, with people", "Do people in Bergen sail?"]
     on = draft(said=said)
-    done = propose(on, "add", "work", "Finished it in the harbour of Bergen", evidence=["a1"])
+    done = propose(
+        on, "add", "work", "At the harbour with people of Bergen who sail", evidence=["a1"]
+    )
     assert "other_sense" not in done.code
 
 

@@ -1,6 +1,7 @@
 """The user's own code on a worker: what `AGENTMEM_APP` brings, and which names are ours."""
 
 import importlib
+import os
 import sys
 import traceback
 from collections.abc import Callable, Iterable
@@ -121,6 +122,8 @@ def _import(name: str) -> ModuleType:
     folder = str(path.parent if path else Path.cwd())
     if folder not in sys.path:
         sys.path.append(folder)
+    # An app that imports litellm itself: without this that fetches a list of prices first.
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     try:
         module = importlib.import_module(path.stem if path else name)
     except (Exception, SystemExit) as error:

@@ -19,7 +19,7 @@ from agentmem.dreaming.sizes import CHUNKS, EVIDENCE_ROWS, Sizes, sizes
 from agentmem.dreaming.snapshot import Kept, by_alias
 from agentmem.dreaming.thresholds import THRESHOLDS
 from agentmem.dreaming.trouble import passed_over, portion
-from agentmem.facts import Tombstone
+from agentmem.facts import Fact, Tombstone
 from agentmem.memory.providers.protocol import (
     DreamRecord,
     Range,
@@ -50,6 +50,15 @@ class Opening:
     context: int = 0
 
 
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """The new messages that a dream may take, by the sizes that its model has room for."""
+
+    rows: Sequence[TranscriptRow]
+    more: bool
+    fits: Sizes
+
+
 async def open_dream(
     provider: TransactionalProvider, request: DreamInput, opening: Opening
 ) -> Begun:
@@ -68,40 +77,10 @@ async def open_dream(
         if not answer.open:
             return begun.replace(status="skipped", reason=answer.reason, facts=len(facts))
         fits = sizes(request.limits.context or opening.context)
-        rows, more = await _evidence(provider, opening.store, fits)
-        if not rows:
+        evidence = await _evidence(provider, opening.store, fits)
+        if not evidence.rows:
             return begun.replace(status="nothing_new", facts=len(facts))
-        # After the facts: what is forgotten in between stands in both, never in neither.
-        stones = await provider.tombstones(agent, scope)
-        earlier = await provider.dreams(agent, scope)
-        used = await provider.used(agent, scope)
-        part = portion(rows, earlier)
-        along = await carried(provider, agent, scope, earlier)
-        taken = rows[: part.messages]
-        kept = Kept(
-            day=local_day(opening.now, opening.zone).isoformat(),
-            zone=opening.zone,
-            model=opening.model,
-            cap=request.limits.keys,
-            mode=request.mode,
-            sizes=fits,
-            prompt_version=PROMPT_VERSION,
-            messages=len(taken),
-            more_evidence=more or len(taken) < len(rows),
-            unreadable=["a1"] if part.unreadable else [],
-            notes=[passed_over(rows[0])] if part.unreadable else [],
-            used={fact.key: used[fact.key] for fact in facts if fact.key in used},
-            carried_rows=along.rows,
-            carried_attempts=along.attempts,
-            draft=_draft(opening, stones, along.findings),
-        )
-        fresh = DreamRecord(
-            id=opening.dream,
-            opened_at=opening.now,
-            ranges=to_ranges(taken),
-            snapshot={fact.key: fact.version for fact in facts},
-            data=kept.model_dump(mode="json"),
-        )
+        fresh = await _fresh(provider, request, opening, facts, evidence)
         record = await provider.open_dream(agent, scope, fresh)
     kept = Kept.model_validate(record.data)
     return begun.replace(
@@ -109,6 +88,48 @@ async def open_dream(
         facts=len(record.snapshot),
         messages=kept.messages,
         more_evidence=kept.more_evidence,
+    )
+
+
+async def _fresh(
+    provider: TransactionalProvider,
+    request: DreamInput,
+    opening: Opening,
+    facts: Sequence[Fact],
+    evidence: Evidence,
+) -> DreamRecord:
+    """Return the record that a dream begins with; `facts` were read before."""
+    agent, scope = opening.store.agent, opening.store.scope
+    # After the facts: what is forgotten in between stands in both, never in neither.
+    stones = await provider.tombstones(agent, scope)
+    earlier = await provider.dreams(agent, scope)
+    used = await provider.used(agent, scope)
+    along = await carried(provider, agent, scope, earlier)
+    part = portion(evidence.rows, earlier)
+    taken = evidence.rows[: part.messages]
+    kept = Kept(
+        day=local_day(opening.now, opening.zone).isoformat(),
+        zone=opening.zone,
+        model=opening.model,
+        cap=request.limits.keys,
+        mode=request.mode,
+        sizes=evidence.fits,
+        prompt_version=PROMPT_VERSION,
+        messages=len(taken),
+        more_evidence=evidence.more or len(taken) < len(evidence.rows),
+        unreadable=["a1"] if part.unreadable else [],
+        notes=[passed_over(evidence.rows[0])] if part.unreadable else [],
+        used={fact.key: used[fact.key] for fact in facts if fact.key in used},
+        carried_rows=along.rows,
+        carried_attempts=along.attempts,
+        draft=_draft(opening, stones, along.findings),
+    )
+    return DreamRecord(
+        id=opening.dream,
+        opened_at=opening.now,
+        ranges=to_ranges(taken),
+        snapshot={fact.key: fact.version for fact in facts},
+        data=kept.model_dump(mode="json"),
     )
 
 
@@ -130,10 +151,8 @@ def to_ranges(rows: Sequence[TranscriptRow]) -> list[Range]:
     return ranges
 
 
-async def _evidence(
-    provider: TransactionalProvider, store: Store, fits: Sizes
-) -> tuple[list[TranscriptRow], bool]:
-    """Return the rows that fit, one at least, and whether there are more."""
+async def _evidence(provider: TransactionalProvider, store: Store, fits: Sizes) -> Evidence:
+    """Return the rows that fit, one at least, where there are any."""
     found = await provider.unread(store.agent, store.scope, 2 * fits.evidence)
     size = 0
     for number, row in enumerate(found):
@@ -144,7 +163,7 @@ async def _evidence(
     else:
         more = False
     taken = _in_chunks(found, fits)
-    return found[:taken], more or taken < len(found)
+    return Evidence(rows=found[:taken], more=more or taken < len(found), fits=fits)
 
 
 def _in_chunks(rows: Sequence[TranscriptRow], fits: Sizes) -> int:

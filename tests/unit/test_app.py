@@ -177,3 +177,11 @@ def test_two_of_one_name_are_refused() -> None:
 
     with pytest.raises(ConfigurationError, match=r"'fetch' is there twice"):
         load_app("", [fetch, other])
+
+
+def test_an_app_may_import_the_model_library(
+    tmp_path: Path, modules: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What keeps litellm from fetching a list of prices is there before the app is."""
+    monkeypatch.delenv("LITELLM_LOCAL_MODEL_COST_MAP", raising=False)
+    load(tmp_path, 'import os\nassert os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] == "True"\n')

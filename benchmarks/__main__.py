@@ -1,6 +1,7 @@
 """Run all benchmarks, one after another, each in a process of its own: `make bench`.
 
-The figures are kept in benchmarks/figures, and docs/performance.md is made from them.
+The figures are kept in benchmarks/figures, those of the run before in a folder below, and
+docs/performance.md is made from them.
 """
 
 import argparse
@@ -11,6 +12,7 @@ import time
 
 from rich.console import Console
 
+from benchmarks import agreement
 from benchmarks.report import Benchmark
 
 NAMES = ("turn", "throughput", "resume", "memory", "dreams", "start")
@@ -25,12 +27,15 @@ def main() -> None:
     parser.add_argument("--page", action="store_true", help=page)
     options = parser.parse_args()
     began = time.monotonic()
+    if not options.page and not options.only:
+        agreement.keep_earlier()
     for name in options.only or NAMES:
         if not options.page:
             size = ["--full"] if options.full else []
             subprocess.run([sys.executable, "-m", f"benchmarks.{name}", *size], check=True)
         benchmark: Benchmark = importlib.import_module(f"benchmarks.{name}").BENCHMARK
         benchmark.write()
+    agreement.write(NAMES)
     Console().print(f"In all {(time.monotonic() - began) / 60:.1f} minutes.")
 
 

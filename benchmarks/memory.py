@@ -75,6 +75,14 @@ def sheets(figures: Figures) -> list[Sheet]:
     ]
 
 
+def ratios(figures: Figures) -> dict[str, float]:
+    """Return our operations a second to the floor's."""
+    return {
+        f"{row['database']}, {row['operation']}, {row['tasks']} tasks": row["pair"]["ratio"]
+        for row in figures["rows"]
+    }
+
+
 def options(parser: argparse.ArgumentParser) -> None:
     """Add the options of this benchmark."""
     parser.add_argument("--rounds", type=int, help="pairs of rounds a comparison")
@@ -89,6 +97,7 @@ BENCHMARK = Benchmark(
     measure=measure,
     sheets=sheets,
     options=options,
+    ratios=ratios,
 )
 
 if __name__ == "__main__":

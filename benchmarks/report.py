@@ -53,6 +53,7 @@ class Benchmark:
         measure: Measures, with the options of the command line: `full` is among them.
         sheets: Makes the tables of what was measured.
         options: Adds options of its own.
+        ratios: Names the ratios to a floor that another run must give too.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Benchmark:
     measure: Callable[[argparse.Namespace], Coroutine[Any, Any, Figures]]
     sheets: Callable[[Figures], Sequence[Sheet]]
     options: Callable[[argparse.ArgumentParser], None] = lambda _: None
+    ratios: Callable[[Figures], dict[str, float]] = lambda _: {}
 
     def command(self) -> None:
         """Read the command line, measure, show the tables and keep the figures."""

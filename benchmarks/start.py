@@ -180,11 +180,17 @@ def sheets(figures: Figures) -> list[Sheet]:
     ]
 
 
+def ratios(figures: Figures) -> dict[str, float]:
+    """Return our time to a stage to the floor's."""
+    return {row[0]: float(row[3]) for row in sheets(figures)[0].rows}
+
+
 BENCHMARK = Benchmark(
     name="start",
     about="How soon a worker is of use, and what starting takes.",
     measure=measure,
     sheets=sheets,
+    ratios=ratios,
 )
 
 if __name__ == "__main__":

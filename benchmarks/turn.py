@@ -217,6 +217,18 @@ def sheets(figures: Figures) -> list[Sheet]:
     return [Sheet(title="A turn, against bare Temporal", columns=COLUMNS, rows=rows)]
 
 
+def ratios(figures: Figures) -> dict[str, float]:
+    """Return what ours takes of the floor's: time, processor time of the worker, bytes."""
+    found: dict[str, float] = {}
+    for made in figures["rows"]:
+        if made["contender"] == OURS:
+            name = f"{made['case']}, turn {made['turn']}"
+            found[f"{name}: time"] = made["wall_ratio"][0]
+            found[f"{name}: worker CPU"] = made["worker_ratio"]
+            found[f"{name}: bytes"] = made["bytes_ratio"]
+    return found
+
+
 def options(parser: argparse.ArgumentParser) -> None:
     """Add the options of this benchmark."""
     parser.add_argument("--turns", type=int, help="turns of each session, up to 1000")
@@ -229,6 +241,7 @@ BENCHMARK = Benchmark(
     measure=measure,
     sheets=sheets,
     options=options,
+    ratios=ratios,
 )
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ NAMES = ("turn", "throughput", "resume", "memory", "dreams", "start")
 def main() -> None:
     """Read the command line and run."""
     parser = argparse.ArgumentParser(description="All benchmarks, and the page of their figures.")
-    parser.add_argument("--full", action="store_true", help="the large sizes too")
+    parser.add_argument("--full", action="store_true", help="more rounds")
     parser.add_argument("--only", action="append", choices=NAMES, help="one of them (repeatable)")
     page = "measure nothing: write the page from the figures that are kept"
     parser.add_argument("--page", action="store_true", help=page)

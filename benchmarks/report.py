@@ -66,7 +66,7 @@ class Benchmark:
     def command(self) -> None:
         """Read the command line, measure, show the tables and keep the figures."""
         parser = argparse.ArgumentParser(description=self.about)
-        parser.add_argument("--full", action="store_true", help="the large sizes too")
+        parser.add_argument("--full", action="store_true", help="more rounds")
         keep = f"keep the figures here (default: {self._file.relative_to(ROOT)})"
         parser.add_argument("--json", type=Path, default=self._file, help=keep)
         parser.add_argument("--write", action="store_true", help=f"write {DOCS.name} too")

@@ -19,6 +19,7 @@ from benchmarks.report import Benchmark, Figures, Sheet
 from benchmarks.stage import FLOOR, FREE, OURS, Contender, Talk, stage
 
 KILLED_TURNS = 100
+LENGTHS = (10, KILLED_TURNS, 200, 1_000)
 DEFAULT = " turns, default limits"
 """Ours alone: such a session goes on in a new run at about turn 180, so that less is replayed."""
 
@@ -30,7 +31,6 @@ Sessions = dict[str, Talk]
 async def measure(options: argparse.Namespace) -> Figures:
     """Measure stops and kills."""
     rounds = options.rounds or (10 if options.full else 5)
-    lengths = [10, KILLED_TURNS, 200, *([1_000] if options.full else [])]
     found: dict[str, dict[str, list[float]]] = {
         name: defaultdict(list) for name in ("cold", "killed", "in_call", "ready")
     }
@@ -39,7 +39,7 @@ async def measure(options: argparse.Namespace) -> Figures:
             stage(Path(folder)) as made,
             made.contenders(KINDS) as contenders,
         ):
-            sessions = {one.kind: await _sessions(one, lengths) for one in contenders}
+            sessions = {one.kind: await _sessions(one, LENGTHS) for one in contenders}
             for _ in range(rounds):
                 for contender in contenders:
                     await _cold(contender, sessions[contender.kind], found["cold"])

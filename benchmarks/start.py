@@ -173,7 +173,7 @@ def sheets(figures: Figures) -> list[Sheet]:
             title="The start of a workflow, processor milliseconds",
             columns=("workflow", *RUNNERS),
             rows=[
-                [name, *(f"{found[how]:.1f}" for how in RUNNERS)]
+                [name, *(f"{found[how]:.2f}" for how in RUNNERS)]
                 for name, found in figures["workflows"].items()
             ],
         ),

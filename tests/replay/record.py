@@ -23,6 +23,7 @@ from tests.conftest import temporal_binary
 from tests.stack import Stack, stack, status_where
 from tests.tools import dawdle, delete_file, ping
 
+ROOT = Path(__file__).parents[2]
 HISTORIES = Path(__file__).with_name("histories")
 OFFLINE = "agentmem/offline"
 AGENTS = """
@@ -223,7 +224,8 @@ async def main() -> None:
                 ) as s:
                     handle = await record(s)
                     history = await handle.fetch_history()
-            file.write_text(history.to_json() + "\n")
+            # Stack traces of failures name files: by their place in the checkout.
+            file.write_text(history.to_json().replace(f"{ROOT}/", "") + "\n")
             file.with_suffix(".id").write_text(handle.id + "\n")
             sys.stdout.write(f"recorded {file.name}: {len(history.events)} events\n")
 

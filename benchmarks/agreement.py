@@ -29,7 +29,7 @@ def write(names: Sequence[str]) -> None:
 
 
 def sheet(names: Sequence[str]) -> Sheet:
-    """Return the ratios of both runs, and how far apart they are."""
+    """Return the ratios that both runs have, and how far apart they are."""
     found = [(name, *pair) for name in names for pair in _pairs(name)]
     apart = [abs(second / first - 1) for _, _, first, second in found]
     within = sum(one <= CLOSE for one in apart)

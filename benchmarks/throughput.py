@@ -141,13 +141,13 @@ def sheets(figures: Figures) -> list[Sheet]:
             ]
         )
     alone = figures["memory_mb"]["imports alone"]["200 turns"]
-    memory = [["imports alone", f"{alone:.0f}", "", "", ""]]
+    memory = [["imports alone", f"{alone:.1f}", "", "", ""]]
     for kind in (FLOOR, OURS):
         found = figures["memory_mb"][kind]
         long = found["200 turns"]
         kept = [1000 * (found[name] - long) / KEPT for name in ("cached", "ended")]
         shares = [f"{share:.0f}" for share in kept]
-        memory.append([kind, f"{long:.0f}", f"{long - alone:+.0f}", *shares])
+        memory.append([kind, f"{long:.1f}", f"{long - alone:+.1f}", *shares])
     return [
         Sheet(
             title="Turns a second",

@@ -166,8 +166,13 @@ class WorkingMemory(Conversation):
         """Return the groups that a later turn may need."""
         if self.settings.compact_model:
             return self.log.groups
-        view = set(self.keys())
-        return [group for group in self.log.groups if group[0].id in view]
+        groups, view = self.log.groups, set(self.keys())
+        front = [group for group in groups[:1] if group[0].role is Role.SUMMARY]
+        rest = groups[len(front) :]
+        first = next((i for i, group in enumerate(rest) if group[0].id in view), len(rest))
+        # What stands out of view between a long turn's question and its end goes along: without
+        # it, a question would come back into view that the next turn had left behind.
+        return [*front, *rest[first:]]
 
 
 def working_memory(

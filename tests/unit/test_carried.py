@@ -5,7 +5,7 @@ import zlib
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 
 from agentmem.errors import InvalidInput
 from agentmem.memory.carried import LEFT, CarriedMemory, pack_within
@@ -17,6 +17,12 @@ from tests.unit.test_view_properties import Action, actions, bounds, play
 
 
 @given(script=actions, more=actions, window=bounds, max_tokens=bounds)
+@example(
+    script=[("user", 0), ("calls", 0), ("assistant", 0)],
+    more=[("user", 0)],
+    window=None,
+    max_tokens=3,
+)
 async def test_a_conversation_goes_on_as_if_there_had_been_no_change(
     script: list[Action], more: list[Action], window: int | None, max_tokens: int | None
 ) -> None:

@@ -153,10 +153,10 @@ async def test_a_message_forgotten_in_a_phase_is_not_saved_by_it(scene: Scene) -
     await scene.phase("orient", begun, script)
     with pytest.raises(ProviderError, match="was forgotten"):
         await scene.phase("gather_signal", begun, script)
-    assert "555" not in str(await scene.provider.export(*PLACE))
+    assert "555 0100" not in str(await scene.provider.export(*PLACE))
     await scene.phase("gather_signal", begun, script)
-    assert "555" not in str(script.of("gather_signal")[-1])
-    assert "555" not in str(await scene.provider.export(*PLACE))
+    assert "555 0100" not in str(script.of("gather_signal")[-1])
+    assert "555 0100" not in str(await scene.provider.export(*PLACE))
     assert scene.results["gather_signal"].counts["findings"] == 1
 
 

@@ -1,12 +1,12 @@
 """The runs of one session, and what they said."""
 
+import asyncio
 from typing import Any
 
 from temporalio.client import Client, WorkflowHandle, WorkflowHistory
-from temporalio.contrib.pydantic import pydantic_data_converter
-from temporalio.worker import Replayer
 
 from agentmem.memory.providers.registry import Providers
+from tests.replayer import replayer
 from workflows.agent import AgentWorkflow
 
 SHORT = """[agents.plain]
@@ -31,9 +31,9 @@ async def histories(client: Client, session: WorkflowHandle[Any, Any]) -> list[W
 
 async def replay_all(found: list[WorkflowHistory]) -> None:
     """Replay each run with today's code."""
-    replayer = Replayer(workflows=[AgentWorkflow], data_converter=pydantic_data_converter)
+    strict = replayer(AgentWorkflow)
     for history in found:
-        await replayer.replay_workflow(history)
+        await strict.replay_workflow(history)
 
 
 def carried_bytes(history: WorkflowHistory) -> int:
@@ -54,3 +54,16 @@ async def transcript(providers: Providers, agent: str, scope: str = "") -> list[
     rows = await provider.unread(agent, scope, 1_000_000_000)
     assert [row.seq for row in rows] == list(range(1, len(rows) + 1))
     return [(row.role, row.text) for row in rows]
+
+
+def hold_appends(provider: Any) -> tuple[asyncio.Event, asyncio.Event]:
+    """Let a store's appends wait; returns what says that one has come, and what lets them go."""
+    original, entered, go = provider.append, asyncio.Event(), asyncio.Event()
+
+    async def slow(*args: Any) -> int:
+        entered.set()
+        await go.wait()
+        return await original(*args)
+
+    provider.append = slow
+    return entered, go

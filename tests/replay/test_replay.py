@@ -5,11 +5,9 @@ from pathlib import Path
 import pytest
 from temporalio import workflow
 from temporalio.client import WorkflowHistory
-from temporalio.contrib.pydantic import pydantic_data_converter
-from temporalio.worker import Replayer
-from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
 from tests.replay.changed import Changed, Clocked
+from tests.replayer import replayer
 from workflows.agent import AgentWorkflow
 from workflows.dream import AgentDream
 
@@ -26,19 +24,6 @@ def recorded(path: Path) -> WorkflowHistory:
     """Read a history with the id of its workflow: ids of children derive from it."""
     workflow_id = path.with_suffix(".id").read_text().strip()
     return WorkflowHistory.from_json(workflow_id, path.read_text())
-
-
-def replayer(*workflows: type) -> Replayer:
-    """Return a replayer with the worker's data converter, and the strict sandbox for all of them.
-
-    A worker in use runs ours outside of the sandbox. Here it refuses what is not deterministic, and
-    the library too is inside.
-    """
-    return Replayer(
-        workflows=list(workflows),
-        data_converter=pydantic_data_converter,
-        unsandboxed_workflow_runner=SandboxedWorkflowRunner(),
-    )
 
 
 @pytest.mark.parametrize("path", HISTORIES, ids=lambda path: path.stem)

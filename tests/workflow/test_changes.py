@@ -22,7 +22,7 @@ from agentmem.client import ask
 from agentmem.contracts import Store
 from agentmem.testing import hang, reply
 from tests.own_workflows import Anew
-from tests.runs import SHORT, histories, replay_all, transcript
+from tests.runs import SHORT, histories, hold_appends, replay_all, transcript
 from tests.stack import eventually, last_user_text, stack, status_where, task_failures
 
 
@@ -66,15 +66,7 @@ async def test_a_session_cancelled_in_the_middle_of_the_change(
 ) -> None:
     """It is closed as cancelled, in that run, and what was said is in the transcript once."""
     async with stack(client, tmp_path, echo, agents=SHORT.replace("60", "11")) as s:
-        provider: Any = await s.configuration.providers.get("default")
-        original, entered, go = provider.append, asyncio.Event(), asyncio.Event()
-
-        async def slow(*args: Any) -> int:
-            entered.set()
-            await go.wait()
-            return await original(*args)
-
-        provider.append = slow
+        entered, go = hold_appends(await s.configuration.providers.get("default"))
         session = await s.start(agent="plain", session=True, message="one")
         await eventually(entered.is_set, 40)
         await session.cancel()

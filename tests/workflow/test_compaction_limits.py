@@ -9,8 +9,7 @@ from uuid import uuid4
 
 import pytest
 from temporalio.client import Client
-from temporalio.contrib.pydantic import pydantic_data_converter
-from temporalio.worker import Replayer, UnsandboxedWorkflowRunner, Worker
+from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 import agentmem.compact
 import worker
@@ -19,6 +18,7 @@ from agentmem.models.summaries import PART_BYTES
 from agentmem.testing import Reply, Request, call, fail, hang, reply
 from tests.long_workflows import LongTalk, dump
 from tests.own_workflows import Own
+from tests.replayer import replayer
 from tests.stack import Stack, last_user_text, stack
 from tests.tools import ping
 from tests.workflow.test_compaction import (
@@ -158,8 +158,7 @@ async def test_a_conversation_with_summaries_is_rebuilt_by_its_history(
         )
         await session.result()
         assert asked(s, "summariser")
-    replayer = Replayer(workflows=[Own], data_converter=pydantic_data_converter)
-    await replayer.replay_workflow(await session.fetch_history())
+    await replayer(Own).replay_workflow(await session.fetch_history())
 
 
 async def test_the_offline_model_says_that_its_summary_is_none(

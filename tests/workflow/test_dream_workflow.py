@@ -19,7 +19,6 @@ from temporalio.client import (
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
-from temporalio.worker import Replayer
 
 from activities.dream import DreamActivities
 from agentmem.contracts import PHASES, DreamInput, DreamReport, Store
@@ -30,6 +29,7 @@ from agentmem.memory.providers.protocol import TransactionalProvider, Transcript
 from agentmem.policies import DREAM_ROUNDS
 from agentmem.testing import fail, hang
 from tests.dreams import Answer, Script, calls, changes, findings, orientation, phase_of, served
+from tests.replayer import replayer
 from tests.stack import Stack, stack, task_failures
 from workflows.dream import AgentDream
 
@@ -495,8 +495,8 @@ async def test_a_dream_replays(client: Client, tmp_path: Path) -> None:
         handle = await scope.start()
         await ended(handle)
         history = await handle.fetch_history()
-    replayer = Replayer(workflows=[AgentDream], data_converter=pydantic_data_converter)
-    await replayer.replay_workflow(WorkflowHistory.from_json(handle.id, history.to_json()))
+    recorded = WorkflowHistory.from_json(handle.id, history.to_json())
+    await replayer(AgentDream).replay_workflow(recorded)
 
 
 async def heartbeat(handle: WorkflowHandle[Any, Any]) -> Any:

@@ -9,12 +9,13 @@ import pytest
 from temporalio.client import Client, WorkflowFailureError, WorkflowHistory
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.exceptions import ApplicationError, CancelledError
-from temporalio.worker import Replayer, Worker
+from temporalio.worker import Worker
 
 from activities.memory import MemoryActivities
 from agentmem.memory.long_term import LongTermMemory, long_term_memory
 from agentmem.memory.providers.registry import Providers
 from agentmem.memory.references import sqlite
+from tests.replayer import replayer
 from tests.small_workflows import Calls, Remembering, Unguarded
 
 
@@ -160,8 +161,7 @@ async def test_each_call_is_an_activity_named_by_its_key(client: Client, worker:
         ("memory.scopes", "list scopes"),
         ("memory.forget", "forget city"),
     ]
-    replayer = Replayer(workflows=[Remembering], data_converter=pydantic_data_converter)
-    await replayer.replay_workflow(history)
+    await replayer(Remembering).replay_workflow(history)
 
 
 async def test_the_longest_key_fits_into_a_summary(client: Client, worker: Worker) -> None:

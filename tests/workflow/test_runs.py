@@ -13,7 +13,15 @@ from agentmem.client import ask
 from agentmem.packing import PACKED_BYTES
 from agentmem.testing import call, reply
 from tests.own_workflows import Relay
-from tests.runs import SHORT, carried_bytes, histories, history_bytes, replay_all, transcript
+from tests.runs import (
+    SHORT,
+    carried_bytes,
+    histories,
+    history_bytes,
+    hold_appends,
+    replay_all,
+    transcript,
+)
 from tests.stack import eventually, last_user_text, stack, status_where
 from tests.tools import delete_file, runs
 
@@ -205,15 +213,7 @@ async def test_what_the_store_did_not_take_goes_along(client: Client, tmp_path: 
 async def test_end_while_the_run_changes_ends_the_session(client: Client, tmp_path: Path) -> None:
     """A signal that comes in the middle of the change is not lost with the old run."""
     async with stack(client, tmp_path, echo, agents=SHORT.replace("60", "11")) as s:
-        provider: Any = await s.configuration.providers.get("default")
-        original, entered, go = provider.append, asyncio.Event(), asyncio.Event()
-
-        async def slow(*args: Any) -> int:
-            entered.set()
-            await go.wait()
-            return await original(*args)
-
-        provider.append = slow
+        entered, go = hold_appends(await s.configuration.providers.get("default"))
         session = await s.start(agent="plain", session=True, message="one")
         await eventually(entered.is_set)
         await session.signal("end")

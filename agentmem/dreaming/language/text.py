@@ -67,6 +67,11 @@ def fold_key(key: str) -> str:
     return re.sub(r"[-_\s]+", "", fold(key))
 
 
+def spaced(key: str) -> str:
+    """Return a key as words: without its hyphens and underscores."""
+    return key.replace("_", " ").replace("-", " ")
+
+
 def tokens(text: str) -> list[str]:
     """Return a text's words in order, as they are written, without URLs' and dates' marks.
 

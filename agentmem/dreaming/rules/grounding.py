@@ -13,6 +13,7 @@ from agentmem.dreaming.language.text import (
     names,
     numbers,
     sentences,
+    spaced,
     stems,
     text_of,
     tokens,
@@ -34,7 +35,7 @@ def grounded(change: Change, view: View) -> Change:
     That are the cited messages, those beside them, and the facts that go. Few words: flagged.
     """
     value = _said(without_dates(text_of(change.value)))
-    words = value | _said(_spaced(change.key))
+    words = value | _said(spaced(change.key))
     if change.op not in _WRITING or not words:
         return change
     heard = _said(_messages(change, view))
@@ -120,7 +121,3 @@ def _inner_names(text: str) -> set[str]:
     """Return names that do not begin a sentence, where any word is capitalised."""
     inner = ". ".join(part[:1].lower() + part[1:] for part in sentences(text))
     return names(inner)
-
-
-def _spaced(key: str) -> str:
-    return key.replace("_", " ").replace("-", " ")

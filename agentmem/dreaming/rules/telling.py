@@ -11,7 +11,7 @@ from agentmem.dreaming.language.telling import (
     states,
     tellings,
 )
-from agentmem.dreaming.language.text import content, stems, text_of
+from agentmem.dreaming.language.text import content, spaced, stems, text_of
 from agentmem.dreaming.rules.view import View, flag, hold
 from agentmem.dreaming.trust import RANK, trust_of, usable
 from agentmem.facts import Fact, Trust
@@ -60,7 +60,7 @@ def _otherwise(change: Change, old: Iterable[Fact], view: View) -> str:
     value = text_of(change.value)
     known = {word for fact in old for word in content(text_of(fact.value))}
     mine = set(content(value))
-    for words in (mine - known, mine, set(content(_spaced(change.key)))):
+    for words in (mine - known, mine, set(content(spaced(change.key)))):
         said = list(_nearest(words, change, view)) if words else []
         if any(alias in change.evidence for alias, _ in said):  # the others only bear out
             found = [_sense(alias, told, change, view) for alias, told in said]
@@ -99,7 +99,7 @@ def _speaking(change: Change, view: View) -> Iterator[str]:
 
 def _sense(alias: str, told: Told, change: Change, view: View) -> str:
     """Return the sense in which a clause says what the value says plainly; empty for none."""
-    row, statement = view.rows[alias], f"{_spaced(change.key)}: {text_of(change.value)}"
+    row, statement = view.rows[alias], f"{spaced(change.key)}: {text_of(change.value)}"
     if row.role not in ("user", "assistant"):
         return ""
     for sense in _WHY:
@@ -128,7 +128,3 @@ def _answered(alias: str, view: View) -> bool:
 
 def _talk(row: TranscriptRow) -> tuple[str, str]:
     return row.session, row.memory
-
-
-def _spaced(key: str) -> str:
-    return key.replace("_", " ").replace("-", " ")

@@ -41,6 +41,11 @@ run_limits.history_bytes = 20000000
 run_limits.updates = 1900
 """
 
+QUEUE_READS = "history.transferProcessorMaxPollRPS"
+"""How often a second the server reads the queue of a shard's tasks. A development server has one
+shard and 20 by default, so that all its sessions together get on every 50 ms: a turn right after
+another then waits for that, which hides what it takes. A cluster has hundreds of shards."""
+
 BARE, FLOOR, FREE, NAIVE, OURS = "bare", "held", "held, free", "naive", "agentmem"
 """The contenders: floor A, floor B, B outside of the sandbox, the whole conversation in each call,
 and ours."""
@@ -202,6 +207,7 @@ async def stage(folder: Path) -> AsyncGenerator[Stage]:
     environment = await WorkflowEnvironment.start_local(
         dev_server_existing_path=temporal_binary(),
         dev_server_log_level="error",
+        dev_server_extra_args=["--dynamic-config-value", f"{QUEUE_READS}=1000"],
         data_converter=pydantic_data_converter,
     )
     async with environment, model.serve() as settings:

@@ -1,18 +1,43 @@
-"""Compare the ratios of the last two whole runs: what one run says, the other must say too."""
+"""Compare the figures of the last two whole runs: what one run says, the other must say too."""
 
 import importlib
 import json
 import shutil
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.report import FIGURES, Benchmark, Sheet, put
+from benchmarks.report import FIGURES, Benchmark, Figures, Sheet, put
 
 EARLIER = FIGURES / "earlier"
 """The figures of the run before the last."""
 
 CLOSE = 0.10
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Row:
+    """A figure of two runs; None where one of them does not have it."""
+
+    benchmark: str
+    figure: str
+    earlier: float | None
+    last: float | None
+
+    @property
+    def apart(self) -> float | None:
+        """How far the last is from the earlier, as a part of the earlier."""
+        if self.earlier is None or self.last is None:
+            return None
+        return abs(self.last - self.earlier) / self.earlier if self.earlier else abs(self.last)
+
+    def cells(self) -> list[str]:
+        """Return the row as people read it."""
+        numbers = ("" if one is None else f"{one:,.2f}" for one in (self.earlier, self.last))
+        alone = "only in the last" if self.earlier is None else "only in the earlier"
+        apart = alone if self.apart is None else f"{self.apart:.0%}"
+        return [self.benchmark, self.figure, *numbers, apart]
 
 
 def keep_earlier() -> None:
@@ -25,38 +50,48 @@ def keep_earlier() -> None:
 def write(names: Sequence[str]) -> None:
     """Put the comparison of these benchmarks into the documentation, if there are two runs."""
     if EARLIER.is_dir():
-        put("benchmarks/agreement.py", sheet(names).markdown())
+        text = "\n\n".join(sheet.markdown() for sheet in sheets(names))
+        put("benchmarks/agreement.py", text)
 
 
-def sheet(names: Sequence[str]) -> Sheet:
-    """Return the ratios that both runs have, and how far apart they are."""
-    found = [(name, *pair) for name in names for pair in _pairs(name)]
-    apart = [abs(second / first - 1) for _, _, first, second in found]
+def sheets(names: Sequence[str]) -> list[Sheet]:
+    """Return the ratios of both runs and how far apart they are; then what has no floor."""
+    ratios: list[_Row] = []
+    sizes: list[_Row] = []
+    for name in names:
+        benchmark: Benchmark = importlib.import_module(f"benchmarks.{name}").BENCHMARK
+        earlier, last = (_figures(folder, name) for folder in (EARLIER, FIGURES))
+        ratios += _rows(name, benchmark.ratios(earlier), benchmark.ratios(last))
+        sizes += _rows(name, benchmark.sizes(earlier), benchmark.sizes(last))
+    return [
+        _sheet("ratios", "ratio to the floor", ratios),
+        _sheet("figures without a floor", "figure", sizes),
+    ]
+
+
+def _rows(name: str, earlier: dict[str, float], last: dict[str, float]) -> list[_Row]:
+    """Return a row for what either run has: none is left out without a word."""
+    return [
+        _Row(benchmark=name, figure=what, earlier=earlier.get(what), last=last.get(what))
+        for what in {**earlier, **last}
+    ]
+
+
+def _sheet(what: str, column: str, rows: Sequence[_Row]) -> Sheet:
+    apart = [row.apart for row in rows if row.apart is not None]
     within = sum(one <= CLOSE for one in apart)
-    title = (
-        f"Two whole runs: {within} of {len(found)} ratios within {CLOSE:.0%} of each other, the "
-        f"median {statistics.median(apart):.1%} apart"
-    )
+    title = f"Two whole runs: {within} of {len(apart)} {what} within {CLOSE:.0%} of each other"
+    if apart:
+        title += f", the median {statistics.median(apart):.1%} apart"
+    for name, other in (("last", "earlier"), ("earlier", "last")):
+        if alone := sum(getattr(row, other) is None for row in rows):
+            title += f"; {alone} only in the {name} run"
     return Sheet(
         title=title,
-        columns=("benchmark", "ratio to the floor", "earlier", "last", "apart"),
-        rows=[
-            [name, what, f"{first:.2f}", f"{second:.2f}", f"{far:.0%}"]
-            for (name, what, first, second), far in zip(found, apart, strict=True)
-        ],
+        columns=("benchmark", column, "earlier", "last", "apart"),
+        rows=[row.cells() for row in rows],
     )
 
 
-def _pairs(name: str) -> Iterator[tuple[str, float, float]]:
-    benchmark: Benchmark = importlib.import_module(f"benchmarks.{name}").BENCHMARK
-    first, second = (
-        benchmark.ratios(json.loads(_file(folder, name).read_text()))
-        for folder in (EARLIER, FIGURES)
-    )
-    for what, ratio in first.items():
-        if what in second:
-            yield what, ratio, second[what]
-
-
-def _file(folder: Path, name: str) -> Path:
-    return folder / f"{name}.json"
+def _figures(folder: Path, name: str) -> Figures:
+    return json.loads((folder / f"{name}.json").read_text())

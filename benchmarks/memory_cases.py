@@ -15,11 +15,14 @@ from agentmem.memory.providers.sql import SqlProvider
 from agentmem.memory.providers.sqlite import SqliteDatabase
 from agentmem.memory.providers.urls import postgresql_address
 from benchmarks.memory_floors import Floor, PostgresFloor, postgres_floor, sqlite_floor
-from benchmarks.paired import Comparison, Operation, Pair, longest_stall
+from benchmarks.paired import Comparison, Operation, Pair, longest_stall, one_core
 from tests.postgres import PostgresServer, embedded
 
 VALUE = "x" * 200
 SCOPE = [f"key-{number}" for number in range(100)]
+SIZES = (10, 100, 1_000)
+"""Facts in the scopes that are read whole. Nothing else is written to them."""
+
 LARGE = 100_000
 
 
@@ -44,11 +47,14 @@ class Bench:
 
     async def rows(self) -> AsyncGenerator[Row]:
         """Measure, one comparison after the other."""
-        await self._floor.memorize_new("s", dict.fromkeys(SCOPE, VALUE))
-        await self._ours.write("a", "s", [Write(key=key, value=VALUE) for key in SCOPE])
+        for size in SIZES:
+            keys = [f"key-{number}" for number in range(size)]
+            await self._floor.memorize_new(_scope(size), dict.fromkeys(keys, VALUE))
+            await self._ours.write("a", _scope(size), [Write(key=key, value=VALUE) for key in keys])
         for tasks in (1, 32):
             yield await self._row("recall", tasks, self._recall_floor, self._recall)
-            yield await self._row("recall a scope of 100", tasks, self._all_floor, self._all)
+            for size in SIZES:
+                yield await self._row(f"recall a scope of {size:,}", tasks, *self._whole(size))
             yield await self._row("memorize", tasks, self._memorize_floor, self._memorize)
             if isinstance(self._floor, PostgresFloor):
                 at_once = self._at_once_floor
@@ -84,19 +90,24 @@ class Bench:
         return Row(self.name, operation, tasks, await self._compare(floor, ours, tasks))
 
     async def _recall_floor(self, number: int) -> None:
-        assert await self._floor.recall(_old(number)) == VALUE
+        assert await self._floor.recall(_scope(100), _old(number)) == VALUE
 
     async def _recall(self, number: int) -> None:
-        assert await self._ours.recall("a", "s", _old(number)) == VALUE
+        assert await self._ours.recall("a", _scope(100), _old(number)) == VALUE
 
     async def _recall_large(self, number: int) -> None:
         assert await self._ours.recall("a", "large", f"key-{number * 7919 % LARGE}") == VALUE
 
-    async def _all_floor(self, number: int) -> None:
-        assert await self._floor.recall_all()
+    def _whole(self, size: int) -> tuple[Operation, Operation]:
+        """Return the reads of the scope of this size: the floor's and ours."""
 
-    async def _all(self, number: int) -> None:
-        assert await self._ours.recall("a", "s")
+        async def floor(number: int) -> None:
+            assert len(await self._floor.recall_all(_scope(size))) == size
+
+        async def ours(number: int) -> None:
+            assert len(await self._ours.recall("a", _scope(size))) == size
+
+        return floor, ours
 
     async def _memorize_floor(self, number: int) -> None:
         await self._floor.memorize("s", _old(number), VALUE)
@@ -128,10 +139,13 @@ class Bench:
         assert len((await self._ours.commit("a", scope, record, steps)).applied) == len(SCOPE)
 
     async def _fill(self) -> None:
-        await self._ours.write("a", "small", [Write(key=key, value=VALUE) for key in SCOPE])
         for first in range(0, LARGE, 5_000):
             keys = [f"key-{number}" for number in range(first, first + 5_000)]
             await self._ours.write("a", "large", [Write(key=key, value=VALUE) for key in keys])
+
+
+def _scope(size: int) -> str:
+    return f"of-{size}"
 
 
 def _old(number: int) -> str:
@@ -140,8 +154,8 @@ def _old(number: int) -> str:
 
 @asynccontextmanager
 async def on_sqlite(directory: Path, comparison: Comparison) -> AsyncGenerator[Bench]:
-    """Give SQLite's comparisons, in two files."""
-    with tempfile.TemporaryDirectory(dir=directory) as folder:
+    """Give SQLite's comparisons, in two files; all threads are on one core."""
+    with tempfile.TemporaryDirectory(dir=directory) as folder, one_core():
         other = SqlProvider(SqliteDatabase(Path(folder, "floor.db")))
         await other.open()
         await other.close()
@@ -154,8 +168,8 @@ async def on_sqlite(directory: Path, comparison: Comparison) -> AsyncGenerator[B
 
 @asynccontextmanager
 async def on_postgresql(comparison: Comparison) -> AsyncGenerator[Bench]:
-    """Give PostgreSQL's comparisons, in two databases."""
-    with embedded() as url:
+    """Give PostgreSQL's comparisons, in two databases; their server is not bound to a core."""
+    with embedded() as url, one_core():
         server = PostgresServer(url)
         urls = [server.url(await server.new(await server.migrated())) for _ in range(2)]
         ours = SqlProvider(PostgresDatabase(postgresql_address(urls[1], "benchmark")))

@@ -13,7 +13,7 @@ from typing import Any, Protocol, cast
 import aiosqlite
 import asyncpg
 
-AGENT, SCOPE = "floor", "s"
+AGENT = "floor"
 POOL = 10
 
 _FACT = (
@@ -74,11 +74,11 @@ _ALL = (
 class Floor(Protocol):
     """What is measured, on a bare driver."""
 
-    async def recall(self, key: str) -> object:
+    async def recall(self, scope: str, key: str) -> object:
         """Read one fact."""
         ...
 
-    async def recall_all(self) -> dict[str, object]:
+    async def recall_all(self, scope: str) -> dict[str, object]:
         """Read the scope."""
         ...
 
@@ -98,16 +98,16 @@ class SqliteFloor:
         self._connection = connection
         self._writing = asyncio.Lock()
 
-    async def recall(self, key: str) -> object:
+    async def recall(self, scope: str, key: str) -> object:
         """Read one fact."""
         rows = await self._connection.execute_fetchall(
-            _ONE.format("?"), (AGENT, SCOPE, key, _instant())
+            _ONE.format("?"), (AGENT, scope, key, _instant())
         )
         return json.loads(next(iter(rows))[0])
 
-    async def recall_all(self) -> dict[str, object]:
+    async def recall_all(self, scope: str) -> dict[str, object]:
         """Read the scope."""
-        rows = await self._connection.execute_fetchall(_ALL.format("?"), (AGENT, SCOPE, _instant()))
+        rows = await self._connection.execute_fetchall(_ALL.format("?"), (AGENT, scope, _instant()))
         return {key: json.loads(text) for key, text in rows}
 
     async def memorize(self, scope: str, key: str, value: object) -> None:
@@ -135,14 +135,14 @@ class PostgresFloor:
     def __init__(self, pool: Any) -> None:
         self._pool = pool
 
-    async def recall(self, key: str) -> object:
+    async def recall(self, scope: str, key: str) -> object:
         """Read one fact."""
-        text = await self._pool.fetchval(_ONE.format("$"), AGENT, SCOPE, key, datetime.now(UTC))
+        text = await self._pool.fetchval(_ONE.format("$"), AGENT, scope, key, datetime.now(UTC))
         return json.loads(text)
 
-    async def recall_all(self) -> dict[str, object]:
+    async def recall_all(self, scope: str) -> dict[str, object]:
         """Read the scope."""
-        rows = await self._pool.fetch(_ALL.format("$"), AGENT, SCOPE, datetime.now(UTC))
+        rows = await self._pool.fetch(_ALL.format("$"), AGENT, scope, datetime.now(UTC))
         return {key: json.loads(text) for key, text in rows}
 
     async def memorize(self, scope: str, key: str, value: object) -> None:

@@ -5,9 +5,11 @@ the median over the pairs, and its spread the middle half of them.
 """
 
 import asyncio
+import os
 import statistics
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 Operation = Callable[[int], Awaitable[object]]
@@ -37,8 +39,9 @@ class Comparison:
     """Two operations, round by round.
 
     Args:
-        rounds: Pairs of rounds that count; one more goes first and does not.
-        seconds: How long a round takes.
+        rounds: Pairs of rounds of one task that count; one more goes first and does not. Where
+            many tasks begin and end, half as many rounds are twice as long.
+        seconds: How long a round of one task takes.
     """
 
     def __init__(self, rounds: int, seconds: float) -> None:
@@ -50,9 +53,12 @@ class Comparison:
         """Compare them with this many tasks at once."""
         floors: list[float] = []
         own: list[float] = []
-        for turn in range(self._rounds + 1):
+        rounds, seconds = self._rounds, self._seconds
+        if tasks > 1:
+            rounds, seconds = (rounds + 1) // 2, 2 * seconds
+        for turn in range(rounds + 1):
             first, second = (floor, ours) if turn % 2 else (ours, floor)
-            rates = {id(one): await self._rate(one, tasks) for one in (first, second)}
+            rates = {id(one): await self._rate(one, tasks, seconds) for one in (first, second)}
             if turn:  # the first round fills caches and opens connections
                 floors.append(rates[id(floor)])
                 own.append(rates[id(ours)])
@@ -60,19 +66,37 @@ class Comparison:
         low, middle, high = statistics.quantiles(ratios, n=4, method="inclusive")
         return Pair(statistics.median(floors), statistics.median(own), middle, low, high)
 
-    async def _rate(self, operation: Operation, tasks: int) -> float:
+    async def _rate(self, operation: Operation, tasks: int, seconds: float) -> float:
         done = 0
         began = time.perf_counter()
 
         async def work() -> None:
             nonlocal done
-            while time.perf_counter() - began < self._seconds:
+            while time.perf_counter() - began < seconds:
                 self._number += 1
                 await operation(self._number)
                 done += 1
 
         await asyncio.gather(*(work() for _ in range(tasks)))
         return done / (time.perf_counter() - began)
+
+
+@contextmanager
+def one_core() -> Generator[None]:
+    """Keep this thread, and those that it starts, on one core (Linux; elsewhere nothing).
+
+    Where a driver has a thread of its own, the system's choice of a core for it, the same for
+    seconds on end, moves a rate by two to three times: more than what is compared.
+    """
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {max(cores)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, cores)
 
 
 async def longest_stall(work: Awaitable[object]) -> float:

@@ -5,6 +5,7 @@ import asyncio
 import json
 import os
 import platform
+import time
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -54,6 +55,7 @@ class Benchmark:
         sheets: Makes the tables of what was measured.
         options: Adds options of its own.
         ratios: Names the ratios to a floor that another run must give too.
+        sizes: Names what has no floor and another run must give too: seconds, bytes, requests.
     """
 
     name: str
@@ -62,6 +64,7 @@ class Benchmark:
     sheets: Callable[[Figures], Sequence[Sheet]]
     options: Callable[[argparse.ArgumentParser], None] = lambda _: None
     ratios: Callable[[Figures], dict[str, float]] = lambda _: {}
+    sizes: Callable[[Figures], dict[str, float]] = lambda _: {}
 
     def command(self) -> None:
         """Read the command line, measure, show the tables and keep the figures."""
@@ -72,9 +75,11 @@ class Benchmark:
         parser.add_argument("--write", action="store_true", help=f"write {DOCS.name} too")
         self.options(parser)
         options = parser.parse_args()
-        before = os.getloadavg()[0]
+        before, began = os.getloadavg()[0], time.monotonic()
         found = asyncio.run(self.measure(options))
-        figures = {"machine": machine(), "load": [before, os.getloadavg()[0]], **found}
+        took = round(time.monotonic() - began)
+        load = [before, os.getloadavg()[0]]
+        figures = {"machine": machine(), "load": load, "took_seconds": took, **found}
         options.json.parent.mkdir(exist_ok=True)
         options.json.write_text(json.dumps(figures, indent=1) + "\n")
         for sheet in self.sheets(figures):
@@ -113,16 +118,18 @@ def _processor() -> str:
 
 
 def measured_on(figures: Figures) -> str:
-    """Return a sentence that names the machine and how busy it was."""
+    """Return a sentence that names the machine, how busy it was and for how long."""
     made = dict(figures["machine"])
     cores, python = made.pop("cores"), made.pop("python")
     processor, memory = made.pop("processor"), made.pop("memory_gb")
     system = made.pop("system")
     packages = ", ".join(f"{name} {number}" for name, number in made.items())
     before, after = figures["load"]
+    took = figures.get("took_seconds")  # older files do not have it
+    minutes = f" in {took / 60:.1f} minutes" if took is not None else ""
     return (
-        f"Measured on {cores} shared cores ({processor}, {memory} GB, {system}), load average "
-        f"{before:.1f} before and {after:.1f} after; Python {python}, {packages}."
+        f"Measured{minutes} on {cores} shared cores ({processor}, {memory} GB, {system}), load "
+        f"average {before:.1f} before and {after:.1f} after; Python {python}, {packages}."
     )
 
 

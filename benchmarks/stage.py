@@ -1,5 +1,6 @@
 """A stage for sessions: a Temporal server, a model that answers at once, worker processes."""
 
+import asyncio
 import os
 import signal
 import time
@@ -173,6 +174,15 @@ class Talk:
             await self.handle.execute_update("send", text)
         return time.perf_counter() - began
 
+    async def settled(self) -> None:
+        """Wait for what goes on after an answer: hooks, and the dream that they start."""
+        while True:
+            now = (await self.handle.describe()).raw_description
+            task = now.HasField("pending_workflow_task")
+            if not (task or now.pending_activities or now.pending_children):
+                return
+            await asyncio.sleep(0.05)
+
     async def history(self) -> tuple[int, int]:
         """Return the session's bytes and events so far, in all of its runs."""
         current = (await self.handle.describe()).raw_description.workflow_execution_info
@@ -188,9 +198,8 @@ class Talk:
 
 
 def cpu_seconds(pid: int) -> float:
-    """Return the processor time that a process has taken so far (Linux)."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    """Return the processor time that a process has taken so far (Linux's clock of a process)."""
+    return time.clock_gettime(~pid << 3 | 2)  # as clock_getcpuclockid(3) makes it
 
 
 def resident(pid: int) -> float:

@@ -1,99 +1,62 @@
 """Measure what a turn of a session costs, against bare Temporal.
 
-    python -m benchmarks.turn --turns 1000 --only plain
+    python -m benchmarks.turn --turns 100 --only plain
 
 All contenders take the same turn one after another, in an order that changes, so that whatever
 slows the machine down slows all. Ratios are to `held`: one update and one activity that makes the
-same litellm call, its messages in the worker's memory. A ratio is the median over the last ten
-turns before a mark of all sessions, pair by pair, and its spread the middle half of them; a long
-case has one session, and thirty turns before a mark. Needs Linux (/proc).
+same litellm call, its messages in the worker's memory. Where a session starts dreams, the next turn
+waits for the one before it. Needs Linux (/proc, processor clocks of other processes).
 """
 
 import argparse
 import statistics
 import tempfile
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from itertools import chain, pairwise
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import chain
 from pathlib import Path
 
 from benchmarks.model import question
 from benchmarks.report import Benchmark, Figures, Sheet
-from benchmarks.stage import (
-    BARE,
-    FLOOR,
-    FREE,
-    NAIVE,
-    OURS,
-    Contender,
-    Talk,
-    cpu_seconds,
-    stage,
-)
+from benchmarks.stage import BARE, FLOOR, FREE, NAIVE, OURS, Contender, Talk, cpu_seconds, stage
+from benchmarks.turn_cases import CASES, MARKS, Case
 
-MARKS = (10, 30, 100, 200, 500, 1_000)
 PAIRS = 30
-"""Of turns, for a ratio."""
+"""Of turns, for a ratio of times: the last ones before a mark."""
 
-SESSIONS = 3
-"""Of each case, one after another; one where it has over a hundred turns."""
+SHORT = 3
+"""Sessions that end at the first mark, so that it has as many pairs as others."""
 
-NAIVE_TURNS = 200
-"""At 50 MB of history Temporal ends a session: for `naive` soon after this many turns."""
+SIZED = 10
+"""Turns between two looks at a history; a session goes on in a new run less often."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Case:
-    """What sessions are measured with.
+@dataclass(kw_only=True)
+class Record:
+    """What a contender's session took.
 
     Attributes:
-        name: For the command line and the table.
-        agent: Of ours; the floors' model is offered the same tools.
-        calls: Of tools in each turn.
-        size: Characters of each message and answer.
-        turns: How many, `--turns` left aside.
-        marks: Where a turn is looked at, besides the last.
-        kinds: The contenders.
+        wall: Seconds of each turn.
+        worker: The worker's processor seconds so far, at the start of each turn and at the end.
+        server: The server's processor seconds of each turn.
+        bytes: Of history so far, by the number of turns.
+        events: Of history so far, likewise.
     """
 
-    name: str
-    agent: str = "plain"
-    calls: int = 0
-    size: int = 1_000
-    turns: int = 30
-    marks: Sequence[int] = MARKS
-    kinds: Sequence[str] = (FLOOR, OURS)
-
-
-CASES = {
-    case.name: case
-    for case in (
-        Case(name="plain", turns=100, kinds=(BARE, FLOOR, FREE, NAIVE, OURS)),
-        Case(name="long", turns=1_000, marks=(200, 500, 1_000)),
-        Case(name="1 tool call", agent="tools", calls=1, kinds=(BARE, FLOOR, NAIVE, OURS)),
-        Case(name="4 tool calls", agent="tools", calls=4),
-        Case(name="memory tools", agent="memory"),
-        Case(name="100 characters", size=100),
-        Case(name="20,000 characters", size=20_000),
-        Case(name="dreams", agent="dreamer"),
-    )
-}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Turn:
-    """What one turn took: seconds, and the session's history after it."""
-
-    wall: float
-    worker: float
-    server: float
-    bytes: int
-    events: int
+    wall: list[float] = field(default_factory=list[float])
+    worker: list[float] = field(default_factory=list[float])
+    server: list[float] = field(default_factory=list[float])
+    bytes: dict[int, int] = field(default_factory=lambda: {0: 0})
+    events: dict[int, int] = field(default_factory=lambda: {0: 0})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """A contender at a mark: medians of a turn, and ratios to the floor with the middle half."""
+    """A contender at a mark.
+
+    Time is the median of the last turns, with its ratio's middle half; all else is the mean of the
+    turns since the mark before.
+    """
 
     case: str
     turn: int
@@ -105,7 +68,6 @@ class Row:
     server_ms: float
     bytes: float
     bytes_ratio: float
-    bytes_all: float
     events: float
 
 
@@ -118,84 +80,111 @@ async def measure(options: argparse.Namespace) -> Figures:
             made.contenders([BARE, FLOOR, FREE, NAIVE, OURS]) as contenders,
         ):
             for name in options.only or CASES:
-                case = CASES[name]
-                rows += await _case(contenders, case, options.turns or case.turns)
+                rows += await _case(contenders, CASES[name], options.turns)
     return {"rows": [asdict(row) for row in rows]}
 
 
-async def _case(contenders: Sequence[Contender], case: Case, turns: int) -> list[Row]:
-    taking = [
-        one
-        for one in contenders
-        if one.kind in case.kinds and (one.kind != NAIVE or turns <= NAIVE_TURNS)
-    ]
-    sessions = [await talk(taking, case, turns) for _ in range(SESSIONS if turns <= 100 else 1)]
-    found = {one.kind: [session[one.kind] for session in sessions] for one in taking}
-    marks = {mark for mark in case.marks if mark < turns} | {turns}
-    return [row(found, kind, case.name, mark) for mark in sorted(marks) for kind in found]
+async def _case(contenders: Sequence[Contender], case: Case, most: int) -> list[Row]:
+    limits = {kind: min(turns, most) for kind, turns in case.kinds.items()}
+    short = dict.fromkeys(limits, MARKS[0])
+    sessions = [await _talks(contenders, case, each) for each in [*[short] * SHORT, limits]]
+    rows: list[Row] = []
+    for mark in MARKS:
+        long = [session for session in sessions if len(session[FLOOR].wall) >= mark]
+        for kind, turns in limits.items():
+            if mark <= turns:
+                own, floor = ([session[name] for session in long] for name in (kind, FLOOR))
+                rows.append(row(own, floor, case.name, kind, mark))
+    return rows
 
 
-async def talk(contenders: Sequence[Contender], case: Case, turns: int) -> dict[str, list[Turn]]:
-    """Hold a session with each contender, turn by turn; returns what each turn took."""
-    found: dict[str, list[Turn]] = {one.kind: [] for one in contenders}
-    pairs = [(one, await one.open(case.agent)) for one in contenders]
-    for number in range(1, turns + 1):
+async def _talks(
+    contenders: Sequence[Contender], case: Case, limits: dict[str, int]
+) -> dict[str, Record]:
+    """Hold a session with each contender, turn by turn, each up to its limit."""
+    found = {kind: Record() for kind in limits}
+    talks = [(one, await one.open(case.agent)) for one in contenders if one.kind in limits]
+    for number in range(1, max(limits.values()) + 1):
         text = question(number, case.calls, case.size)
-        first = number % len(pairs)
-        for contender, session in pairs[first:] + pairs[:first]:
-            found[contender.kind].append(await _turn(contender, session, text))
-    for _, session in pairs:
-        await session.handle.terminate()
+        taking = [(one, talk) for one, talk in talks if number <= limits[one.kind]]
+        first = number % len(taking)
+        for one, talk in taking[first:] + taking[:first]:
+            await _turn(one, talk, text, case.dreams, found[one.kind])
+            if number % SIZED == 0:
+                size, events = await talk.history()
+                found[one.kind].bytes[number], found[one.kind].events[number] = size, events
+            if number == limits[one.kind]:
+                found[one.kind].worker.append(_worker_seconds(one))
+    for _, talk in talks:
+        await talk.handle.terminate()
     return found
 
 
-async def _turn(contender: Contender, session: Talk, text: str) -> Turn:
-    pids = (*contender.pids, contender.stage.server)
-    before = [cpu_seconds(pid) for pid in pids]
-    wall = await session.say(text)
-    worker, server = (cpu_seconds(pid) - was for pid, was in zip(pids, before, strict=True))
-    size, events = await session.history()
-    return Turn(wall=wall, worker=worker, server=server, bytes=size, events=events)
+async def _turn(contender: Contender, talk: Talk, text: str, dreams: bool, into: Record) -> None:
+    server = cpu_seconds(contender.stage.server)
+    into.worker.append(_worker_seconds(contender))
+    into.wall.append(await talk.say(text))
+    if dreams:
+        await talk.settled()
+    into.server.append(cpu_seconds(contender.stage.server) - server)
 
 
-def row(found: dict[str, list[list[Turn]]], kind: str, case: str, mark: int) -> Row:
-    """Sum up the turns before a mark; processor time, whose clock is coarse, over all so far."""
-    window = PAIRS // len(found[FLOOR])
-    windows, floors = ([one[:mark][-window:] for one in found[name]] for name in (kind, FLOOR))
-    pairs = zip(chain(*windows), chain(*floors), strict=True)
+def _worker_seconds(contender: Contender) -> float:
+    return sum(map(cpu_seconds, contender.pids))
+
+
+def row(ours: list[Record], floor: list[Record], case: str, kind: str, mark: int) -> Row:
+    """Sum up a contender's sessions before a mark, against the floor's."""
+    newest = slice(max(0, mark - PAIRS // len(ours)), mark)
+    walls, floors = (list(chain(*(one.wall[newest] for one in each))) for each in (ours, floor))
     low, middle, high = statistics.quantiles(
-        [ours.wall / theirs.wall for ours, theirs in pairs], n=4, method="inclusive"
+        [mine / theirs for mine, theirs in zip(walls, floors, strict=True)], n=4, method="inclusive"
     )
-    turns, held = ([turn for one in found[name] for turn in one[:mark]] for name in (kind, FLOOR))
-    worker = statistics.mean(turn.worker for turn in turns)
-    size = _growth([[turn.bytes for turn in window] for window in windows])
+    own, held = _mean(ours, mark), _mean(floor, mark)
     return Row(
         case=case,
         turn=mark,
         contender=kind,
-        wall_ms=1000 * statistics.median(turn.wall for turn in chain(*windows)),
+        wall_ms=1000 * statistics.median(walls),
         wall_ratio=(middle, low, high),
-        worker_ms=1000 * worker,
-        worker_ratio=worker / statistics.mean(turn.worker for turn in held),
-        server_ms=1000 * statistics.mean(turn.server for turn in turns),
-        bytes=size,
-        bytes_ratio=size / _growth([[turn.bytes for turn in floor] for floor in floors]),
-        bytes_all=statistics.mean(window[-1].bytes / mark for window in windows),
-        events=_growth([[turn.events for turn in window] for window in windows]),
+        worker_ms=1000 * own.worker,
+        worker_ratio=own.worker / held.worker,
+        server_ms=1000 * own.server,
+        bytes=own.bytes,
+        bytes_ratio=own.bytes / held.bytes,
+        events=own.events,
     )
 
 
-def _growth(sessions: Sequence[Sequence[int]]) -> float:
-    """Return what a turn adds; where a session goes on in a new run, `bytes_all` shows it."""
-    return statistics.median(
-        later - before for values in sessions for before, later in pairwise(values)
+@dataclass(frozen=True, kw_only=True)
+class Mean:
+    """Of a turn: processor seconds, and what it adds to the history, new runs included."""
+
+    worker: float
+    server: float
+    bytes: float
+    events: float
+
+
+def _mean(records: list[Record], mark: int) -> Mean:
+    """Return what a turn took since the mark before."""
+    since = max(other for other in (0, *MARKS) if other < mark)
+    turns = (mark - since) * len(records)
+
+    def grown(series: Callable[[Record], Mapping[int, float] | Sequence[float]]) -> float:
+        return sum(series(one)[mark] - series(one)[since] for one in records) / turns
+
+    return Mean(
+        worker=grown(lambda one: one.worker),
+        server=sum(sum(one.server[since:mark]) for one in records) / turns,
+        bytes=grown(lambda one: one.bytes),
+        events=grown(lambda one: one.events),
     )
 
 
 COLUMNS = (
     *("session", "turn", "contender", "ms", "ms / held", "middle half"),
-    *("worker CPU ms", "CPU / held", "server CPU ms"),
-    *("history kB", "kB / held", "kB, mean of all", "events"),
+    *("worker CPU ms", "CPU / held", "server CPU ms", "history kB", "kB / held", "events"),
 )
 
 
@@ -206,12 +195,11 @@ def sheets(figures: Figures) -> list[Sheet]:
         middle, low, high = made["wall_ratio"]
         rows.append(
             [
-                *(made["case"], str(made["turn"]), made["contender"]),
+                *(made["case"], f"{made['turn']:,}", made["contender"]),
                 *(f"{made['wall_ms']:.0f}", f"{middle:.2f}", f"{low:.2f} to {high:.2f}"),
-                *(f"{made['worker_ms']:.0f}", f"{made['worker_ratio']:.2f}"),
-                *(f"{made['server_ms']:.0f}", f"{made['bytes'] / 1000:.2f}"),
-                *(f"{made['bytes_ratio']:.2f}", f"{made['bytes_all'] / 1000:.2f}"),
-                f"{made['events']:.0f}",
+                *(f"{made['worker_ms']:.1f}", f"{made['worker_ratio']:.2f}"),
+                *(f"{made['server_ms']:.1f}", f"{made['bytes'] / 1000:.2f}"),
+                *(f"{made['bytes_ratio']:.2f}", f"{made['events']:.1f}"),
             ]
         )
     return [Sheet(title="A turn, against bare Temporal", columns=COLUMNS, rows=rows)]
@@ -222,7 +210,7 @@ def ratios(figures: Figures) -> dict[str, float]:
     found: dict[str, float] = {}
     for made in figures["rows"]:
         if made["contender"] == OURS:
-            name = f"{made['case']}, turn {made['turn']}"
+            name = f"{made['case']}, turn {made['turn']:,}"
             found[f"{name}: time"] = made["wall_ratio"][0]
             found[f"{name}: worker CPU"] = made["worker_ratio"]
             found[f"{name}: bytes"] = made["bytes_ratio"]
@@ -231,7 +219,7 @@ def ratios(figures: Figures) -> dict[str, float]:
 
 def options(parser: argparse.ArgumentParser) -> None:
     """Add the options of this benchmark."""
-    parser.add_argument("--turns", type=int, help="turns of each session, up to 1000")
+    parser.add_argument("--turns", type=int, default=MARKS[-1], help="at most, of each session")
     parser.add_argument("--only", action="append", choices=CASES, help="a case (repeatable)")
 
 

@@ -49,7 +49,7 @@ def keep_earlier() -> None:
 
 def write(names: Sequence[str]) -> None:
     """Put the comparison of these benchmarks into the documentation, if there are two runs."""
-    if EARLIER.is_dir():
+    if all(_file(EARLIER, name).is_file() for name in names):
         text = "\n\n".join(sheet.markdown() for sheet in sheets(names))
         put("benchmarks/agreement.py", text)
 
@@ -94,4 +94,8 @@ def _sheet(what: str, column: str, rows: Sequence[_Row]) -> Sheet:
 
 
 def _figures(folder: Path, name: str) -> Figures:
-    return json.loads((folder / f"{name}.json").read_text())
+    return json.loads(_file(folder, name).read_text())
+
+
+def _file(folder: Path, name: str) -> Path:
+    return folder / f"{name}.json"

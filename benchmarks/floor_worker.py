@@ -1,42 +1,46 @@
-"""A worker process for the floors, as `worker.py` is one for agentmem."""
+"""A worker process for the floors, as somebody would write it on temporalio and litellm alone.
+
+It imports nothing of agentmem, which would then count as the floor's. What is not the point of a
+comparison is as our worker has it: what litellm is asked, its import in a thread, its settings.
+"""
 
 import asyncio
+import gc
+import importlib
+import json
 import os
+import signal
+import sys
 from collections import defaultdict
 from datetime import timedelta
+from typing import Any
 
 from temporalio import activity
+from temporalio.client import Client
+from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
-from activities.llm import Models
-from agentmem.cli.worker import say
-from agentmem.client import connect
-from agentmem.memory.tools import MEMORY_TOOLS
-from agentmem.tools.box import tool_schema
-from agentmem.values import JSONObject
 from benchmarks.floor_session import FloorSession, Message
-from benchmarks.model import asked
-from benchmarks.tool import look_up
+from benchmarks.texts import asked, page_text
 
 HELD_BYTES = 200_000
 """Of conversation that a request carries: what agentmem's budget of 50,000 tokens is in English."""
-
-TOOLS: dict[str, list[JSONObject]] = {
-    "tools": [tool_schema(look_up)],
-    "memory": [schema for _, schema in MEMORY_TOOLS.values()],
-    "dreamer": [schema for _, schema in MEMORY_TOOLS.values()],
-}
-"""What the model is offered, as it is with our agent of that name."""
 
 
 class FloorActivities:
     """The model, the tool, and an answer without a model."""
 
-    def __init__(self, models: Models) -> None:
-        """Ask these models."""
-        self._models = models
+    def __init__(self, tools: dict[str, list[Any]]) -> None:
+        """Offer the model these tools, by the agent of ours that a session is compared with."""
+        self._tools = tools
         self._held: defaultdict[str, list[Message]] = defaultdict(list)
+        self._loading: asyncio.Task[Any] | None = None
+
+    def load(self) -> asyncio.Task[Any]:
+        """Import litellm in a thread; more calls change nothing."""
+        self._loading = self._loading or asyncio.create_task(asyncio.to_thread(_load_litellm))
+        return self._loading
 
     @activity.defn(name="floor.reply")
     async def reply(self, text: str) -> str:
@@ -46,7 +50,7 @@ class FloorActivities:
     @activity.defn(name="floor.tool")
     async def tool(self, page: int) -> str:
         """Run the tool."""
-        return look_up(page)
+        return page_text(page)
 
     @activity.defn(name="floor.model")
     async def model(self, messages: list[Message], held: bool) -> Message:
@@ -54,14 +58,19 @@ class FloorActivities:
         info = activity.info()
         said = self._held[info.workflow_run_id or ""] if held else []
         said += messages
-        tools = TOOLS.get((info.workflow_id or "").partition("/")[0])
-        request = {
-            "model": "openai/test-model",
-            "messages": [{"role": "system", "content": "Be brief."}, *_newest(said)],
-            "max_tokens": 4096,
+        tools = self._tools.get((info.workflow_id or "").partition("/")[0])
+        litellm = await self.load()
+        reply = await litellm.acompletion(
+            model="openai/test-model",
+            messages=[{"role": "system", "content": "Be brief."}, *_newest(said)],
+            max_tokens=4096,
+            num_retries=0,
+            max_retries=0,
+            drop_params=True,
+            timeout=540,
             **({"tools": tools} if tools else {}),
-        }
-        answer = (await self._models.ask(request))["message"]
+        )
+        answer = reply.choices[0].message.model_dump()
         kept = {
             name: answer[name] for name in ("role", "content", "tool_calls") if answer.get(name)
         }
@@ -79,11 +88,27 @@ def _newest(said: list[Message]) -> list[Message]:
     return said
 
 
+def _load_litellm() -> Any:
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    gc.disable()
+    litellm: Any = importlib.import_module("litellm")
+    gc.freeze()
+    gc.enable()
+    litellm.telemetry = False
+    litellm.suppress_debug_info = True
+    litellm.turn_off_message_logging = True
+    litellm.disable_aiohttp_transport = True
+    return litellm
+
+
 async def main() -> None:
-    """Run until the process is ended."""
-    models = Models()
-    client = await connect()
-    floors = FloorActivities(models)
+    """Run until the process is told to stop."""
+    stopped = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)
+    client = await Client.connect(
+        os.environ["TEMPORAL_ADDRESS"], data_converter=pydantic_data_converter
+    )
+    floors = FloorActivities(json.loads(os.environ["FLOOR_TOOLS"]))
     free = "FLOOR_FREE" in os.environ  # of the sandbox, which is Temporal's default
     async with Worker(
         client,
@@ -91,11 +116,13 @@ async def main() -> None:
         workflows=[FloorSession],
         activities=[floors.reply, floors.tool, floors.model],
         workflow_runner=UnsandboxedWorkflowRunner() if free else SandboxedWorkflowRunner(),
+        max_cached_workflows=int(os.environ.get("CACHED_WORKFLOWS", "1000")),
         sticky_queue_schedule_to_start_timeout=timedelta(seconds=2),  # as worker.py has it
     ):
-        models.start_loading()
-        say("The worker is running")
-        await asyncio.Event().wait()
+        floors.load()
+        sys.stdout.write("The worker is running\n")
+        sys.stdout.flush()
+        await stopped.wait()
 
 
 if __name__ == "__main__":

@@ -8,22 +8,7 @@ from typing import Any
 
 from aiohttp import web
 
-
-def question(number: int, tools: int = 0, size: int = 1_000) -> str:
-    """What a user says.
-
-    Args:
-        number: Of the turn.
-        tools: How many tools the model is to call at once before it answers.
-        size: Characters of this message and of the answer.
-    """
-    return f"turn {number} tools {tools} size {size} ".ljust(size, "x")
-
-
-def asked(text: str) -> tuple[int, int]:
-    """Return how many tools a message asks for, and how long an answer."""
-    words = text.split()
-    return int(words[3]), int(words[5])
+from benchmarks.texts import asked
 
 
 class Model:

@@ -14,9 +14,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.model import question
 from benchmarks.report import Benchmark, Figures, Sheet
 from benchmarks.stage import FLOOR, FREE, OURS, Contender, Talk, stage
+from benchmarks.texts import question
 
 KILLED_TURNS = 100
 LENGTHS = (10, KILLED_TURNS, 200, 1_000)

@@ -1,6 +1,7 @@
 """A stage for sessions: a Temporal server, a model that answers at once, worker processes."""
 
 import asyncio
+import json
 import os
 import signal
 import time
@@ -16,7 +17,11 @@ from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.testing import WorkflowEnvironment
 
 from agentmem.client import ask
-from benchmarks.model import Model, question
+from agentmem.memory.tools import MEMORY_TOOLS
+from agentmem.tools.box import tool_schema
+from benchmarks.model import Model
+from benchmarks.texts import question
+from benchmarks.tool import look_up
 from tests.conftest import temporal_binary
 from tests.e2e.worker_process import READY, ROOT, WorkerProcess, worker_process
 
@@ -47,6 +52,13 @@ QUEUE_READS = "history.transferProcessorMaxPollRPS"
 shard and 20 by default, so that all its sessions together get on every 50 ms: a turn right after
 another then waits for that, which hides what it takes. A cluster has hundreds of shards."""
 
+TOOLS = {
+    "tools": [tool_schema(look_up)],
+    "memory": [schema for _, schema in MEMORY_TOOLS.values()],
+    "dreamer": [schema for _, schema in MEMORY_TOOLS.values()],
+}
+"""What a floor's model is offered, as it is with our agent of that name."""
+
 BARE, FLOOR, FREE, NAIVE, OURS = "bare", "held", "held, free", "naive", "agentmem"
 """The contenders: floor A, floor B, B outside of the sandbox, the whole conversation in each call,
 and ours."""
@@ -71,9 +83,17 @@ class Stage:
     folder: Path
 
     @asynccontextmanager
-    async def contender(self, kind: str, *, workers: int = 1) -> AsyncGenerator["Contender"]:
-        """Run worker processes of a contender; they are told to stop at the end."""
-        contender = Contender(self, kind)
+    async def contender(
+        self, kind: str, *, workers: int = 1, cached: int = 0
+    ) -> AsyncGenerator["Contender"]:
+        """Run worker processes of a contender; they are told to stop at the end.
+
+        Args:
+            kind: Which one.
+            workers: How many.
+            cached: How many workflows each keeps in its cache; the SDK's 1,000 if 0.
+        """
+        contender = Contender(self, kind, cached)
         try:
             for _ in range(workers):
                 await contender.start_worker()
@@ -101,8 +121,9 @@ class Contender:
         kind: Which one.
     """
 
-    def __init__(self, stage: Stage, kind: str) -> None:
+    def __init__(self, stage: Stage, kind: str, cached: int = 0) -> None:
         self.kind = kind
+        self._cached = cached
         self.stage = stage
         self._queue = f"{kind}-{uuid.uuid4()}"
         self._workers: list[tuple[WorkerProcess, AsyncExitStack]] = []
@@ -114,11 +135,14 @@ class Contender:
 
     async def start_worker(self, *, ready: bool = True) -> WorkerProcess:
         """Start a worker process; with `ready` wait until it says that it is running."""
-        script = "worker.py" if self.kind == OURS else "benchmarks/floor_worker.py"
+        ours = "benchmarks/cached_worker.py" if self._cached else "worker.py"
+        script = ours if self.kind == OURS else "benchmarks/floor_worker.py"
         settings = {
             **self.stage.settings,
             "AGENTMEM_TASK_QUEUE": self._queue,
+            **({"CACHED_WORKFLOWS": str(self._cached)} if self._cached else {}),
             **({"FLOOR_FREE": "1"} if self.kind == FREE else {}),
+            "FLOOR_TOOLS": json.dumps(TOOLS),
             "AGENTMEM_APP": str(ROOT / "benchmarks/tool.py"),
         }
         stack = AsyncExitStack()

@@ -27,9 +27,9 @@ from temporalio.worker import (
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 from benchmarks.floor_session import FloorSession
-from benchmarks.model import question
 from benchmarks.report import Benchmark, Figures, Sheet
 from benchmarks.stage import FLOOR, OURS, Contender, Talk, stage
+from benchmarks.texts import question
 from tests.e2e.worker_process import READY
 from worker import SANDBOX
 from workflows.agent import AgentWorkflow

@@ -1,7 +1,8 @@
 """Measure how many turns a second many sessions get, and what they take of a worker's memory.
 
 Floor and ours take rounds in turn. In a round each session takes its turns one after another, all
-sessions at once; a ratio is the median over pairs of rounds. Needs Linux (/proc).
+sessions at once; a ratio is the median over pairs of rounds. Memory is that of three workers each,
+in turn too. Needs Linux (/proc).
 """
 
 import argparse
@@ -16,19 +17,35 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from benchmarks.model import question
 from benchmarks.report import Benchmark, Figures, Sheet
 from benchmarks.stage import FLOOR, OURS, Contender, Stage, Talk, resident, stage
+from benchmarks.texts import question
 
 SESSIONS = {1: 20, 10: 5, 50: 5}
 """Concurrent sessions, and the turns that each takes in a round."""
 
-KEPT, AT_ONCE = 300, 50
-"""Sessions by which a worker's memory is measured, and how many of them talk at a time."""
+LONG = 200
+"""Turns of the session after which a worker's memory is read."""
+
+SAMPLES = 3
+"""Of a process's memory, each of a process of its own."""
+
+KEPT, AT_ONCE, EACH = 300, 50, 3
+"""Sessions by which memory a session is measured, how many of them talk at a time, their turns."""
+
+BOTH = "temporalio, litellm"
+OWN = f"{BOTH}, sqlalchemy"
+"""Processes that have only imported: what both contenders do, what ours does."""
+
+IMPORTS = {
+    BOTH: "temporalio.client, temporalio.worker, temporalio.contrib.pydantic, litellm",
+    OWN: "temporalio.client, temporalio.worker, temporalio.contrib.pydantic, litellm, "
+    "sqlalchemy.ext.asyncio",
+}
 
 IMPORTED = """
 import os
-import litellm, sqlalchemy.ext.asyncio, temporalio.client, temporalio.worker
+import {modules}
 print(int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6)
 """
 
@@ -47,7 +64,6 @@ class Rate:
 async def measure(options: argparse.Namespace) -> Figures:
     """Measure rates, then memory."""
     rates: list[Rate] = []
-    memory: dict[str, dict[str, float]] = {}
     rounds = 15 if options.full else 9
     with tempfile.TemporaryDirectory() as folder:
         async with stage(Path(folder)) as made:
@@ -57,10 +73,13 @@ async def measure(options: argparse.Namespace) -> Figures:
                         await _compared(contenders, workers, sessions, rounds)
                         for sessions in SESSIONS
                     ]
-            for kind in (FLOOR, OURS):
-                memory[kind] = await _memory(made, kind)
-    memory["imports alone"] = {"200 turns": _imported()}
-    return {"rates": [asdict(rate) for rate in rates], "memory_mb": memory}
+            processes = await _processes(made)
+            sessions = {kind: await _sessions(made, kind) for kind in (FLOOR, OURS)}
+    return {
+        "rates": [asdict(rate) for rate in rates],
+        "processes_mb": processes,
+        "sessions_kb": sessions,
+    }
 
 
 async def _compared(
@@ -105,27 +124,47 @@ async def _rate(talks: Sequence[Talk], turns: int) -> float:
     return len(talks) * turns / (time.perf_counter() - began)
 
 
-async def _memory(stage: Stage, kind: str) -> dict[str, float]:
-    """Return a worker's megabytes: after 200 turns, with many sessions, when they have ended."""
-    async with stage.contender(kind) as contender:
-        (pid,) = contender.pids
-        await _rate([await contender.open()], 200)
-        long = resident(pid)
-        talks = [await contender.open() for _ in range(KEPT)]
-        for at in range(0, KEPT, AT_ONCE):
-            await _rate(talks[at : at + AT_ONCE], 3)
-        cached = resident(pid)
-        for talk in talks:
-            await talk.handle.signal("end")
-        for talk in talks:
-            await talk.handle.result()
-        await asyncio.sleep(1)  # the worker lets go of them
-        return {"200 turns": long, "cached": cached, "ended": resident(pid)}
+async def _processes(stage: Stage) -> dict[str, list[float]]:
+    """Return the megabytes of processes: of imports alone, and of workers after a long session."""
+    found: dict[str, list[float]] = {name: [] for name in (*IMPORTS, FLOOR, OURS)}
+    for _ in range(SAMPLES):
+        for name, modules in IMPORTS.items():
+            found[name].append(_imported(modules))
+        for kind in (FLOOR, OURS):
+            async with stage.contender(kind) as contender:
+                await _rate([await contender.open()], LONG)
+                found[kind].append(resident(*contender.pids))
+    return found
 
 
-def _imported() -> float:
+def _imported(modules: str) -> float:
     environment = {**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
-    return float(subprocess.check_output([sys.executable, "-c", IMPORTED], env=environment))
+    code = IMPORTED.format(modules=modules)
+    return float(subprocess.check_output([sys.executable, "-c", code], env=environment))
+
+
+async def _sessions(stage: Stage, kind: str) -> dict[str, float]:
+    """Return what a session takes of a worker, in kilobytes, cached and evicted.
+
+    The cache has room for the sessions that warm the worker up and for as many as are measured.
+    As many again push those out; what the worker grows by then is what they leave behind.
+    """
+    async with stage.contender(kind, cached=AT_ONCE + KEPT) as contender:
+        (pid,) = contender.pids
+        await _talked(contender, AT_ONCE)
+        before = resident(pid)
+        await _talked(contender, KEPT)
+        cached = resident(pid)
+        await _talked(contender, KEPT)
+        evicted = resident(pid)
+    shares = {"cached": cached - before, "evicted": evicted - cached}
+    return {name: 1000 * grown / KEPT for name, grown in shares.items()}
+
+
+async def _talked(contender: Contender, sessions: int) -> None:
+    """Hold sessions that live on."""
+    for _ in range(0, sessions, AT_ONCE):
+        await _rate([await contender.open() for _ in range(AT_ONCE)], EACH)
 
 
 def sheets(figures: Figures) -> list[Sheet]:
@@ -140,14 +179,20 @@ def sheets(figures: Figures) -> list[Sheet]:
                 *(f"{middle:.2f}", f"{low:.2f} to {high:.2f}"),
             ]
         )
-    alone = figures["memory_mb"]["imports alone"]["200 turns"]
-    memory = [["imports alone", f"{alone:.1f}", "", "", ""]]
-    for kind in (FLOOR, OURS):
-        found = figures["memory_mb"][kind]
-        long = found["200 turns"]
-        kept = [1000 * (found[name] - long) / KEPT for name in ("cached", "ended")]
-        shares = [f"{share:.0f}" for share in kept]
-        memory.append([kind, f"{long:.1f}", f"{long - alone:+.1f}", *shares])
+    processes = figures["processes_mb"]
+    imports = [statistics.median(processes[name]) for name in IMPORTS]
+    memory: list[list[str]] = []
+    for name, found in processes.items():
+        middle = statistics.median(found)
+        over = [f"{middle - alone:+.1f}" for alone in imports]
+        shares = [f"{share:.0f}" for share in figures["sessions_kb"].get(name, {}).values()]
+        memory.append(
+            [
+                *(name, f"{middle:.1f}", f"{min(found):.1f} to {max(found):.1f}"),
+                *(over if name not in IMPORTS else ["", ""]),
+                *(shares or ["", ""]),
+            ]
+        )
     return [
         Sheet(
             title="Turns a second",
@@ -162,10 +207,13 @@ def sheets(figures: Figures) -> list[Sheet]:
             rows=rates,
         ),
         Sheet(
-            title=f"A worker's memory; the share of a session of three turns, of {KEPT} besides",
+            title=f"A process's memory: of the imports {BOTH} or {OWN} alone, or of a worker "
+            f"after a session of {LONG} turns; median of {SAMPLES} processes. Besides, in another "
+            f"worker, what each of {KEPT} sessions of {EACH} turns takes in the cache of "
+            "workflows, and what it leaves when it lives on and as many others pushed it out",
             columns=(
-                *("process", "MB after 200 turns of a session", "MB over imports alone"),
-                *("kB a session, kept", "kB a session, ended"),
+                *("process", "MB", "from and to", f"MB over {BOTH}", f"MB over {OWN}"),
+                *("kB a session, cached", "kB a session, evicted"),
             ),
             rows=memory,
         ),
@@ -173,11 +221,19 @@ def sheets(figures: Figures) -> list[Sheet]:
 
 
 def ratios(figures: Figures) -> dict[str, float]:
-    """Return our turns a second to the floor's."""
-    return {
+    """Return our turns a second, and our worker's memory over imports, to the floor's."""
+    rates = {
         f"{rate['sessions']} sessions, {rate['workers']} workers": rate["ratio"][0]
         for rate in figures["rates"]
     }
+    processes = figures["processes_mb"]
+    alone, floor, ours = (statistics.median(processes[name]) for name in (BOTH, FLOOR, OURS))
+    return {**rates, f"MB over imports, {LONG} turns": (ours - alone) / (floor - alone)}
+
+
+def sizes(figures: Figures) -> dict[str, float]:
+    """Return the kilobytes that a session takes of our worker."""
+    return {f"kB a session, {name}": kb for name, kb in figures["sessions_kb"][OURS].items()}
 
 
 BENCHMARK = Benchmark(
@@ -186,6 +242,7 @@ BENCHMARK = Benchmark(
     measure=measure,
     sheets=sheets,
     ratios=ratios,
+    sizes=sizes,
 )
 
 if __name__ == "__main__":

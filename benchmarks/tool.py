@@ -1,8 +1,7 @@
-"""The tool of the benchmarks' agents, apart: floors know nothing of agentmem."""
+"""The tool of the benchmarks' agents."""
 
 from agentmem import tool
-
-PAGE_BYTES = 1_000
+from benchmarks.texts import page_text
 
 
 @tool
@@ -12,4 +11,4 @@ def look_up(page: int) -> str:
     Args:
         page: Its number.
     """
-    return f"page {page} ".ljust(PAGE_BYTES, "p")
+    return page_text(page)

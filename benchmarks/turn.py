@@ -16,9 +16,9 @@ from dataclasses import asdict, dataclass, field
 from itertools import chain
 from pathlib import Path
 
-from benchmarks.model import question
 from benchmarks.report import Benchmark, Figures, Sheet
 from benchmarks.stage import BARE, FLOOR, FREE, NAIVE, OURS, Contender, Talk, cpu_seconds, stage
+from benchmarks.texts import question
 from benchmarks.turn_cases import CASES, MARKS, Case
 
 PAIRS = 30

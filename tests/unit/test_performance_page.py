@@ -9,6 +9,8 @@ import pytest
 from benchmarks import agreement
 from benchmarks.__main__ import NAMES
 from benchmarks.report import DOCS, FIGURES, Benchmark, measured_on, put
+from benchmarks.stage import FLOOR, OURS
+from benchmarks.throughput import BOTH
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -29,7 +31,7 @@ def test_the_page_compares_the_kept_runs() -> None:
 
 
 def test_ratios_that_are_apart_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two runs: one ratio is close, one is not, and those of one run alone are named as such."""
+    """Two runs: two ratios are close, one is not, and those of one run alone are named as such."""
 
     def rate(sessions: int, ratio: float) -> dict[str, object]:
         return {"sessions": sessions, "workers": 1, "ratio": [ratio, ratio, ratio]}
@@ -41,16 +43,21 @@ def test_ratios_that_are_apart_are_counted(tmp_path: Path, monkeypatch: pytest.M
     }
     for folder, rates in runs.items():
         (tmp_path / folder).mkdir(exist_ok=True)
-        (tmp_path / folder / "throughput.json").write_text(json.dumps({"rates": rates}))
+        figures = {
+            "rates": rates,
+            "processes_mb": {BOTH: [200.0], FLOOR: [220.0], OURS: [250.0]},
+            "sessions_kb": {OURS: {}},
+        }
+        (tmp_path / folder / "throughput.json").write_text(json.dumps(figures))
     monkeypatch.setattr(agreement, "FIGURES", tmp_path)
     monkeypatch.setattr(agreement, "EARLIER", tmp_path / "earlier")
     (sheet, _) = agreement.sheets(["throughput"])
     assert sheet.title == (
-        "Two whole runs: 1 of 2 ratios within 10% of each other, the median 12.5% apart; "
+        "Two whole runs: 2 of 3 ratios within 10% of each other, the median 5.0% apart; "
         "2 only in the last run; 1 only in the earlier run"
     )
     alone = ["only in the earlier", "only in the last", "only in the last"]
-    assert [row[-1] for row in sheet.rows] == ["5%", "20%", *alone]
+    assert [row[-1] for row in sheet.rows] == ["5%", "20%", alone[0], "0%", *alone[1:]]
 
 
 def test_a_dream_that_got_dearer_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,6 +81,18 @@ def test_how_long_a_benchmark_took_is_said() -> None:
     figures.pop("took_seconds", None)
     assert measured_on(figures).startswith("Measured on ")
     assert measured_on({**figures, "took_seconds": 312}).startswith("Measured in 5.2 minutes on ")
+
+
+def test_a_first_run_is_compared_with_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that finds no figures of an earlier one leaves the comparison as it is."""
+    monkeypatch.setattr(agreement, "FIGURES", tmp_path)
+    monkeypatch.setattr(agreement, "EARLIER", tmp_path / "earlier")
+    agreement.keep_earlier()
+    before = DOCS.read_text()
+    agreement.write(NAMES)
+    assert DOCS.read_text() == before
 
 
 def test_a_page_without_the_marks_is_refused(tmp_path: Path) -> None:

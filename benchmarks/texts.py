@@ -1,0 +1,25 @@
+"""What users and tools say in the benchmarks; imports nothing, so that floors can use it."""
+
+PAGE_BYTES = 1_000
+
+
+def question(number: int, tools: int = 0, size: int = 1_000) -> str:
+    """What a user says.
+
+    Args:
+        number: Of the turn.
+        tools: How many tools the model is to call at once before it answers.
+        size: Characters of this message and of the answer.
+    """
+    return f"turn {number} tools {tools} size {size} ".ljust(size, "x")
+
+
+def asked(text: str) -> tuple[int, int]:
+    """Return how many tools a message asks for, and how long an answer."""
+    words = text.split()
+    return int(words[3]), int(words[5])
+
+
+def page_text(page: int) -> str:
+    """Return what the tool `look_up` reads."""
+    return f"page {page} ".ljust(PAGE_BYTES, "p")

@@ -46,7 +46,7 @@ def test_ratios_that_are_apart_are_counted(tmp_path: Path, monkeypatch: pytest.M
         figures = {
             "rates": rates,
             "processes_mb": {BOTH: [200.0], FLOOR: [220.0], OURS: [250.0]},
-            "sessions_kb": {OURS: {}},
+            "sessions_kb": {OURS: {"cached": 150.0}},
         }
         (tmp_path / folder / "throughput.json").write_text(json.dumps(figures))
     monkeypatch.setattr(agreement, "FIGURES", tmp_path)

@@ -30,8 +30,11 @@ LONG = 200
 SAMPLES = 3
 """Of a process's memory, each of a process of its own."""
 
-KEPT, AT_ONCE, EACH = 300, 50, 3
-"""Sessions by which memory a session is measured, how many of them talk at a time, their turns."""
+CACHED, EVICTED = 300, 600
+"""Sessions by which memory a session is measured: those that a cache takes, those after them."""
+
+AT_ONCE, EACH = 50, 3
+"""How many of those talk at a time, and the turns that each takes."""
 
 BOTH = "temporalio, litellm"
 OWN = f"{BOTH}, sqlalchemy"
@@ -144,27 +147,29 @@ def _imported(modules: str) -> float:
 
 
 async def _sessions(stage: Stage, kind: str) -> dict[str, float]:
-    """Return what a session takes of a worker, in kilobytes, cached and evicted.
+    """Return what a worker grows by with each session that lives on, in kilobytes.
 
-    The cache has room for the sessions that warm the worker up and for as many as are measured.
-    As many again push those out; what the worker grows by then is what they leave behind.
+    The cache of workflows has room for the sessions that warm the worker up and for as many as are
+    measured. Each one after them pushes another out: what the worker grows by then is what an
+    evicted session leaves behind.
     """
-    async with stage.contender(kind, cached=AT_ONCE + KEPT) as contender:
-        (pid,) = contender.pids
-        await _talked(contender, AT_ONCE)
-        before = resident(pid)
-        await _talked(contender, KEPT)
-        cached = resident(pid)
-        await _talked(contender, KEPT)
-        evicted = resident(pid)
-    shares = {"cached": cached - before, "evicted": evicted - cached}
-    return {name: 1000 * grown / KEPT for name, grown in shares.items()}
+    async with stage.contender(kind, cached=AT_ONCE + CACHED) as contender:
+        await _grown(contender, AT_ONCE)
+        return {
+            "cached": await _grown(contender, CACHED),
+            "evicted": await _grown(contender, EVICTED),
+        }
 
 
-async def _talked(contender: Contender, sessions: int) -> None:
-    """Hold sessions that live on."""
-    for _ in range(0, sessions, AT_ONCE):
+async def _grown(contender: Contender, sessions: int) -> float:
+    """Hold sessions that live on; returns the slope, as each reading is off by megabytes."""
+    (pid,) = contender.pids
+    held = range(0, sessions + 1, AT_ONCE)
+    megabytes = [resident(pid)]
+    for _ in held[1:]:
         await _rate([await contender.open() for _ in range(AT_ONCE)], EACH)
+        megabytes.append(resident(pid))
+    return 1000 * statistics.linear_regression(held, megabytes).slope
 
 
 def sheets(figures: Figures) -> list[Sheet]:
@@ -209,8 +214,9 @@ def sheets(figures: Figures) -> list[Sheet]:
         Sheet(
             title=f"A process's memory: of the imports {BOTH} or {OWN} alone, or of a worker "
             f"after a session of {LONG} turns; median of {SAMPLES} processes. Besides, in another "
-            f"worker, what each of {KEPT} sessions of {EACH} turns takes in the cache of "
-            "workflows, and what it leaves when it lives on and as many others pushed it out",
+            f"worker, what it grows by with a session of {EACH} turns that lives on: with each of "
+            f"{CACHED} that stay in its cache of workflows, and with each of {EVICTED} more, which "
+            "push another one out",
             columns=(
                 *("process", "MB", "from and to", f"MB over {BOTH}", f"MB over {OWN}"),
                 *("kB a session, cached", "kB a session, evicted"),

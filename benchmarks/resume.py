@@ -1,7 +1,8 @@
 """Measure how soon a session answers again when its only worker is gone.
 
 Each round ends a contender's worker and starts another, which answers the next turn of sessions
-of several lengths. Times are from when the new worker is ready: it has answered another session.
+of several lengths. Times are from when the new worker is of use: it has answered another session.
+Only the first answer after SIGKILL counts from when the worker says that it is running.
 """
 
 import argparse
@@ -14,75 +15,108 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
+from temporalio.client import WorkflowUpdateStage
+
 from benchmarks.report import Benchmark, Figures, Sheet
 from benchmarks.stage import FLOOR, FREE, OURS, Contender, Talk, stage
 from benchmarks.texts import question
 
 KILLED_TURNS = 100
-LENGTHS = (10, KILLED_TURNS, 200, 1_000)
+SESSIONS = {10: 5, KILLED_TURNS: 4, 200: 2, 1_000: 1}
+"""Turns that sessions have had, and how many sessions of that length answer after each stop."""
+
 DEFAULT = " turns, default limits"
 """Ours alone: such a session goes on in a new run at about turn 180, so that less is replayed."""
 
 KINDS = (FLOOR, FREE, OURS)
 
-Sessions = dict[str, Talk]
+Talks = dict[str, list[Talk]]
+Found = dict[str, list[float]]
 
 
 async def measure(options: argparse.Namespace) -> Figures:
     """Measure stops and kills."""
-    rounds = options.rounds or (10 if options.full else 5)
-    found: dict[str, dict[str, list[float]]] = {
-        name: defaultdict(list) for name in ("cold", "killed", "in_call", "ready")
+    rounds = options.rounds or (10 if options.full else 4)
+    found: dict[str, Found] = {
+        name: defaultdict(list) for name in ("cold", "killed", "first", "in_call", "ready")
     }
     with tempfile.TemporaryDirectory() as folder:
         async with (
             stage(Path(folder)) as made,
             made.contenders(KINDS) as contenders,
         ):
-            sessions = {one.kind: await _sessions(one, LENGTHS) for one in contenders}
-            for _ in range(rounds):
-                for contender in contenders:
-                    await _cold(contender, sessions[contender.kind], found["cold"])
-            for _ in range(rounds):
-                for contender in contenders:
-                    talk = sessions[contender.kind][f"{KILLED_TURNS} turns"]
-                    await _replaced(contender, signal.SIGKILL)
-                    found["killed"][contender.kind].append(await talk.say(question(0)))
-            for _ in range(options.kills or (5 if options.full else 2)):
-                for contender in contenders:
-                    if contender.kind == OURS:
-                        talk = sessions[OURS][f"{KILLED_TURNS} turns"]
-                        answered, ready = await _killed_in_call(contender, talk)
-                        found["in_call"][OURS].append(answered)
-                        found["ready"][OURS].append(ready)
+            sessions = await asyncio.gather(*map(_talked, contenders))
+            talks = {one.kind: its for one, its in zip(contenders, sessions, strict=True)}
+            for number in range(rounds):
+                for contender in _in_turn(contenders, number):
+                    await _cold(contender, talks[contender.kind], found["cold"])
+            for number in range(options.kills or (5 if options.full else 3)):
+                for contender in _in_turn(contenders, number):
+                    await _killed(contender, talks[contender.kind], found)
+            for _ in range(options.calls or (5 if options.full else 3)):
+                (ours,) = (one for one in contenders if one.kind == OURS)
+                answered, ready = await _killed_in_call(ours, talks[OURS][_name(KILLED_TURNS)][0])
+                found["in_call"][OURS].append(answered)
+                found["ready"][OURS].append(ready)
     return {"rounds": rounds, **found}
 
 
-async def _sessions(contender: Contender, lengths: Sequence[int]) -> Sessions:
-    """Hold a session of each length, all at once."""
-    ours = contender.kind == OURS
-    sessions = {f"{length} turns": await contender.open("long") for length in lengths}
-    if ours:
-        sessions |= {f"{n}{DEFAULT}": await contender.open() for n in lengths if n >= 200}
+def _in_turn(contenders: list[Contender], number: int) -> list[Contender]:
+    return contenders[:: -1 if number % 2 else 1]
 
-    async def talk(name: str, session: Talk) -> None:
-        for number in range(int(name.split()[0])):
+
+def _name(turns: int) -> str:
+    return f"{turns} turns"
+
+
+async def _talked(contender: Contender) -> Talks:
+    """Hold the sessions of each length, all at once."""
+    sizes = {_name(turns): ("long", turns) for turns in SESSIONS}
+    if contender.kind == OURS:
+        sizes |= {f"{turns}{DEFAULT}": ("plain", turns) for turns in SESSIONS if turns >= 200}
+
+    async def talked(agent: str, turns: int) -> Talk:
+        session = await contender.open(agent)
+        for number in range(turns):
             await session.say(question(number))
+        return session
 
-    await asyncio.gather(*(talk(name, session) for name, session in sessions.items()))
-    return sessions
+    async def all_of(agent: str, turns: int) -> list[Talk]:
+        return await asyncio.gather(*(talked(agent, turns) for _ in range(SESSIONS[turns])))
 
-
-async def _cold(contender: Contender, sessions: Sessions, into: dict[str, list[float]]) -> None:
-    await _replaced(contender, signal.SIGTERM)
-    for name, session in sessions.items():
-        into[f"{name}/{contender.kind}"].append(await session.say(question(0)))
+    made = await asyncio.gather(*(all_of(agent, turns) for agent, turns in sizes.values()))
+    return dict(zip(sizes, made, strict=True))
 
 
-async def _replaced(contender: Contender, number: signal.Signals) -> None:
-    await contender.end_workers(number)
+async def _cold(contender: Contender, talks: Talks, into: Found) -> None:
+    await contender.end_workers(signal.SIGTERM)
     await contender.start_worker()
     await contender.warm_up()
+    for name, sessions in talks.items():
+        for session in sessions:
+            into[f"{name}/{contender.kind}"].append(await session.say(question(0)))
+
+
+async def _killed(contender: Contender, talks: Talks, found: dict[str, Found]) -> None:
+    """Kill the worker; one session asks a worker that has not loaded litellm, then the others."""
+    first, *others = talks[_name(KILLED_TURNS)]
+    await contender.end_workers(signal.SIGKILL)
+    await contender.start_worker()
+    accepted, answered = await _asked(contender, first)
+    found["first"][f"accepted/{contender.kind}"].append(accepted)
+    found["first"][f"answered/{contender.kind}"].append(answered)
+    for session in others:
+        found["killed"][contender.kind].append(await session.say(question(0)))
+
+
+async def _asked(contender: Contender, talk: Talk) -> tuple[float, float]:
+    """Return the seconds until the message is accepted, after the replay, and until its answer."""
+    began = time.perf_counter()
+    name, kind = ("ask" if contender.kind == OURS else "send"), WorkflowUpdateStage.ACCEPTED
+    update = await talk.handle.start_update(name, question(0), wait_for_stage=kind)
+    accepted = time.perf_counter() - began
+    await update.result()
+    return accepted, time.perf_counter() - began
 
 
 async def _killed_in_call(contender: Contender, talk: Talk) -> tuple[float, float]:
@@ -107,57 +141,106 @@ async def _killed_in_call(contender: Contender, talk: Talk) -> tuple[float, floa
 
 def sheets(figures: Figures) -> list[Sheet]:
     """Return the tables."""
-    cold = figures["cold"]
-    rows: list[list[str]] = []
-    for name in dict.fromkeys(key.partition("/")[0] for key in cold):
-        same = name.removesuffix(DEFAULT) + " turns" * (DEFAULT in name)
-        found = [cold[f"{one}/{kind}"] for one, kind in zip((same, same, name), KINDS, strict=True)]
-        rows.append([name, *_against(*found)])
-    killed = figures["killed"]
-    rows.append([f"{KILLED_TURNS} turns, SIGKILL", *_against(*(killed[kind] for kind in KINDS))])
-    in_call = [
-        ["from the kill to the answer", *_seconds(figures["in_call"][OURS])],
-        ["from the kill to the new worker's first poll", *_seconds(figures["ready"][OURS])],
-    ]
     return [
         Sheet(
             title="The next answer of a session whose worker is a new one, seconds",
             columns=(
-                *("session", *KINDS, "agentmem / held", "from and to"),
-                *("agentmem / held, free", "from and to"),
+                *("session", *KINDS, "agentmem / held", "middle half"),
+                *("agentmem / held, free", "middle half"),
             ),
-            rows=rows,
+            rows=_next_answers(figures),
+        ),
+        Sheet(
+            title=f"The first answer after SIGKILL, at {KILLED_TURNS} turns, seconds from when the "
+            "new worker is running",
+            columns=("until", *KINDS, "agentmem, all"),
+            rows=_first_answers(figures["first"]),
         ),
         Sheet(
             title="SIGKILL in the middle of a model call, seconds",
             columns=("what", "median", "all"),
-            rows=in_call,
+            rows=[
+                [what, f"{statistics.median(seconds):.1f}", _all(seconds)]
+                for what, seconds in _in_call(figures).items()
+            ],
         ),
     ]
 
 
 def ratios(figures: Figures) -> dict[str, float]:
     """Return the time of our next answer to the floor's."""
-    (table, _) = sheets(figures)
-    return {row[0]: float(row[4]) for row in table.rows}
+    return {row[0]: float(row[4]) for row in _next_answers(figures)}
+
+
+def sizes(figures: Figures) -> dict[str, float]:
+    """Return seconds after a kill: they have a limit of their own, and not a floor's."""
+    first = figures.get("first", {})  # older files do not have it
+    until = {
+        f"first answer after SIGKILL, {kind}: until it is {what}, s": first[f"{what}/{kind}"]
+        for kind in KINDS
+        for what in ("accepted", "answered")
+        if first
+    }
+    in_call = {f"SIGKILL in a model call, {what}, s": s for what, s in _in_call(figures).items()}
+    return {what: statistics.median(seconds) for what, seconds in (until | in_call).items()}
+
+
+def _next_answers(figures: Figures) -> list[list[str]]:
+    cold, killed = figures["cold"], figures["killed"]
+    rows: list[list[str]] = []
+    for name in dict.fromkeys(key.partition("/")[0] for key in cold):
+        same = name.removesuffix(DEFAULT) + " turns" * (DEFAULT in name)
+        found = [cold[f"{one}/{kind}"] for one, kind in zip((same, same, name), KINDS, strict=True)]
+        rows.append([name, *_against(*found)])
+    last = [f"{_name(KILLED_TURNS)}, SIGKILL", *_against(*(killed[kind] for kind in KINDS))]
+    return [*rows, last]
+
+
+def _first_answers(first: Found) -> list[list[str]]:
+    """Return the time until the replay, the wait for litellm and the call, and both together."""
+    accepted, answered = (
+        {kind: first[f"{what}/{kind}"] for kind in KINDS} for what in ("accepted", "answered")
+    )
+    waited = {
+        kind: [end - begin for begin, end in zip(accepted[kind], answered[kind], strict=True)]
+        for kind in KINDS
+    }
+    rows = {
+        "it has replayed the session": accepted,
+        "then the answer: the rest of litellm's import, and the call": waited,
+        "the answer, in all": answered,
+    }
+    return [
+        [what, *(f"{statistics.median(found[kind]):.2f}" for kind in KINDS), _all(found[OURS])]
+        for what, found in rows.items()
+    ]
+
+
+def _in_call(figures: Figures) -> Found:
+    return {
+        "from the kill to the answer": figures["in_call"][OURS],
+        "from the kill to the new worker's first poll": figures["ready"][OURS],
+    }
 
 
 def _against(held: Sequence[float], free: Sequence[float], ours: Sequence[float]) -> list[str]:
     cells = [f"{statistics.median(seconds):.2f}" for seconds in (held, free, ours)]
     for floor in (held, free):
         ratios = [mine / theirs for mine, theirs in zip(ours, floor, strict=True)]
-        cells += [f"{statistics.median(ratios):.2f}", f"{min(ratios):.2f} to {max(ratios):.2f}"]
+        low, middle, high = statistics.quantiles(ratios, n=4, method="inclusive")
+        cells += [f"{middle:.2f}", f"{low:.2f} to {high:.2f}"]
     return cells
 
 
-def _seconds(found: Sequence[float]) -> list[str]:
-    return [f"{statistics.median(found):.1f}", ", ".join(f"{one:.1f}" for one in found)]
+def _all(seconds: Sequence[float]) -> str:
+    return ", ".join(f"{one:.1f}" for one in seconds)
 
 
 def options(parser: argparse.ArgumentParser) -> None:
     """Add the options of this benchmark."""
-    parser.add_argument("--rounds", type=int, help="of each stop and each kill between turns")
-    parser.add_argument("--kills", type=int, help="in the middle of a model call")
+    parser.add_argument("--rounds", type=int, help="stops")
+    parser.add_argument("--kills", type=int, help="kills between turns")
+    parser.add_argument("--calls", type=int, help="kills in the middle of a model call")
 
 
 BENCHMARK = Benchmark(
@@ -167,6 +250,7 @@ BENCHMARK = Benchmark(
     sheets=sheets,
     options=options,
     ratios=ratios,
+    sizes=sizes,
 )
 
 if __name__ == "__main__":

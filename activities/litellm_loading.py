@@ -1,19 +1,14 @@
 """Importing litellm, quiet and off line."""
 
-import ctypes
 import gc
 import importlib
 import logging
 import os
-import sys
 import warnings
 from concurrent.futures import Future
 from typing import Any, cast
 
 from agentmem.models.plain import as_mapping, joined_text, objects
-
-_M_TRIM_THRESHOLD, _TRIM_THRESHOLD = -1, 128 * 1024
-"""The number of glibc's setting in malloc.h, and its default in bytes."""
 
 
 def load(loading: Future[Any]) -> None:
@@ -27,7 +22,6 @@ def load(loading: Future[Any]) -> None:
         warnings.filterwarnings("ignore", "Accessing the 'model_", DeprecationWarning)
         # Without this the import fetches a list of prices, and waits for the network.
         os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-        return_freed_memory()
         litellm = _imported()
         litellm.telemetry = False
         litellm.suppress_debug_info = True
@@ -42,19 +36,6 @@ def load(loading: Future[Any]) -> None:
         loading.set_result(litellm)
     except BaseException as error:
         loading.set_exception(error)
-
-
-def return_freed_memory() -> None:
-    """Have this process give large freed blocks back to the system, where its C library is glibc.
-
-    glibc begins with a threshold for this and raises it to twice the largest block that was freed;
-    what litellm's import and first call let go of then stays, 7 to 10 MB. A threshold that is set,
-    here to the default, does not rise.
-    """
-    if sys.platform == "linux":
-        mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # other C libraries have none
-        if mallopt is not None:
-            mallopt(_M_TRIM_THRESHOLD, _TRIM_THRESHOLD)
 
 
 def _imported() -> Any:

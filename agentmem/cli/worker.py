@@ -13,6 +13,7 @@ from typing import Any, NoReturn, TypeAlias
 from temporalio.client import Client
 from temporalio.runtime import PrometheusConfig, Runtime, TelemetryConfig
 
+from agentmem.cli.allocator import return_freed_memory
 from agentmem.cli.logs import log_to_stderr
 from agentmem.cli.signals import run_until_stopped
 from agentmem.client import connect
@@ -42,6 +43,7 @@ def command(running: Running) -> NoReturn:
 
 def _run(running: Running) -> int:
     options = _options()
+    return_freed_memory()
     log_to_stderr()
     work = _serve(options, running)
     try:

@@ -1,4 +1,4 @@
-"""What loading litellm does to the process."""
+"""What a worker's process asks of its memory allocator."""
 
 import subprocess
 import sys
@@ -7,7 +7,7 @@ import pytest
 
 KEPT = """
 import os
-from activities.litellm_loading import return_freed_memory
+from agentmem.cli.allocator import return_freed_memory
 
 def resident():
     with open("/proc/self/statm") as file:
@@ -24,6 +24,6 @@ print(resident() - before)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_large_freed_blocks_go_back_to_the_system() -> None:
-    """A process that loads litellm keeps no large block that it has freed."""
+    """A worker's process keeps no large block that it has freed."""
     done = subprocess.run([sys.executable, "-c", KEPT], capture_output=True, text=True, check=True)
     assert int(done.stdout) < 1_000_000

@@ -8,7 +8,7 @@ import asyncio
 import os
 import statistics
 import time
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -63,7 +63,7 @@ class Comparison:
                 floors.append(rates[id(floor)])
                 own.append(rates[id(ours)])
         ratios = [mine / theirs for mine, theirs in zip(own, floors, strict=True)]
-        low, middle, high = statistics.quantiles(ratios, n=4, method="inclusive")
+        low, middle, high = quartiles(ratios)
         return Pair(statistics.median(floors), statistics.median(own), middle, low, high)
 
     async def _rate(self, operation: Operation, tasks: int, seconds: float) -> float:
@@ -79,6 +79,14 @@ class Comparison:
 
         await asyncio.gather(*(work() for _ in range(tasks)))
         return done / (time.perf_counter() - began)
+
+
+def quartiles(ratios: Sequence[float]) -> tuple[float, float, float]:
+    """Return the lower quartile, the median and the upper quartile; of one ratio, itself."""
+    if len(ratios) == 1:
+        return ratios[0], ratios[0], ratios[0]
+    low, middle, high = statistics.quantiles(ratios, n=4, method="inclusive")
+    return low, middle, high
 
 
 @contextmanager

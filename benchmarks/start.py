@@ -27,6 +27,7 @@ from temporalio.worker import (
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 from benchmarks.floor_session import FloorSession
+from benchmarks.paired import quartiles
 from benchmarks.report import Benchmark, Figures, Sheet
 from benchmarks.stage import FLOOR, OURS, Contender, Talk, stage
 from benchmarks.texts import question
@@ -162,7 +163,7 @@ def sheets(figures: Figures) -> list[Sheet]:
         floor, ours = (figures["starts"][kind][name] for kind in (FLOOR, OURS))
         ratios = [mine / theirs for mine, theirs in zip(ours, floor, strict=True)]
         medians = [f"{statistics.median(seconds):.2f}" for seconds in (floor, ours, ratios)]
-        low, _, high = statistics.quantiles(ratios, n=4, method="inclusive")
+        low, _, high = quartiles(ratios)
         starts.append([name, *medians, f"{low:.2f} to {high:.2f}"])
     return [
         Sheet(

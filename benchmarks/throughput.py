@@ -232,14 +232,17 @@ def ratios(figures: Figures) -> dict[str, float]:
         f"{rate['sessions']} sessions, {rate['workers']} workers": rate["ratio"][0]
         for rate in figures["rates"]
     }
-    processes = figures["processes_mb"]
+    processes = figures.get("processes_mb")
+    if processes is None:  # an older file
+        return rates
     alone, floor, ours = (statistics.median(processes[name]) for name in (BOTH, FLOOR, OURS))
     return {**rates, f"MB over imports, {LONG} turns": (ours - alone) / (floor - alone)}
 
 
 def sizes(figures: Figures) -> dict[str, float]:
     """Return the kilobytes that a session takes of our worker."""
-    return {f"kB a session, {name}": kb for name, kb in figures["sessions_kb"][OURS].items()}
+    found = figures.get("sessions_kb", {OURS: {}})  # older files do not have it
+    return {f"kB a session, {name}": kb for name, kb in found[OURS].items()}
 
 
 BENCHMARK = Benchmark(

@@ -45,6 +45,30 @@ class Sheet:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Goal:
+    """What a benchmark must hold, and the figure that is furthest from it.
+
+    Attributes:
+        what: In words, with its limit.
+        limit: What the figure must not be above; below, where `least`.
+        worst: The worst figure.
+        where: Which row that is.
+        least: Whether it is a least value.
+    """
+
+    what: str
+    limit: float
+    worst: float
+    where: str
+    least: bool = False
+
+    @property
+    def met(self) -> bool:
+        """Whether the worst figure is within the limit."""
+        return self.worst >= self.limit if self.least else self.worst <= self.limit
+
+
+@dataclass(frozen=True, kw_only=True)
 class Benchmark:
     """One of the benchmarks.
 
@@ -55,6 +79,7 @@ class Benchmark:
         sheets: Makes the tables of what was measured.
         options: Adds options of its own.
         ratios: Names the ratios to a floor that another run must give too.
+        goals: Says which goals it has, and how far it is from them.
         sizes: Names what has no floor and another run must give too: seconds, bytes, requests.
     """
 
@@ -64,6 +89,7 @@ class Benchmark:
     sheets: Callable[[Figures], Sequence[Sheet]]
     options: Callable[[argparse.ArgumentParser], None] = lambda _: None
     ratios: Callable[[Figures], dict[str, float]] = lambda _: {}
+    goals: Callable[[Figures], Sequence[Goal]] = lambda _: ()
     sizes: Callable[[Figures], dict[str, float]] = lambda _: {}
 
     def command(self) -> None:

@@ -6,14 +6,17 @@ docs/performance.md is made from them.
 
 import argparse
 import importlib
+import os
+import shutil
 import subprocess
 import sys
 import time
+from datetime import UTC, datetime
 
 from rich.console import Console
 
 from benchmarks import agreement
-from benchmarks.report import Benchmark
+from benchmarks.report import COMMIT, DOCS, FIGURES, ROOT, RUN, Benchmark
 
 NAMES = ("turn", "throughput", "resume", "memory", "dreams", "start")
 
@@ -28,15 +31,39 @@ def main() -> None:
     options = parser.parse_args()
     began = time.monotonic()
     if not options.page and not options.only:
-        agreement.keep_earlier()
+        agreement.keep_earlier(NAMES)
+    run = {RUN: f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}", COMMIT: _commit()}
     for name in options.only or NAMES:
         if not options.page:
             size = ["--full"] if options.full else []
-            subprocess.run([sys.executable, "-m", f"benchmarks.{name}", *size], check=True)
+            command = [sys.executable, "-m", f"benchmarks.{name}", *size]
+            subprocess.run(command, check=True, env=os.environ | run)
         benchmark: Benchmark = importlib.import_module(f"benchmarks.{name}").BENCHMARK
         benchmark.write()
-    agreement.write(NAMES)
+    try:
+        agreement.write(NAMES)
+    except ValueError as error:  # as after `--only`: the tables are new, the comparison is not
+        sys.exit(f"{DOCS.name} has no new comparison of two runs: {error}.")
     Console().print(f"In all {(time.monotonic() - began) / 60:.1f} minutes.")
+
+
+def _commit() -> str:
+    """Return the commit's short name, with a + if files differ from it; empty without git.
+
+    What a run itself writes makes no difference.
+    """
+    git = shutil.which("git")
+    if git is None:
+        return ""
+
+    def said(*words: str) -> str:
+        command = [git, "-C", str(ROOT), *words]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        return done.stdout.strip() if done.returncode == 0 else ""
+
+    own = [f":!{path.relative_to(ROOT)}" for path in (FIGURES, DOCS)]
+    changed = said("status", "--porcelain", "--untracked-files=no", "--", ".", *own)
+    return said("rev-parse", "--short", "HEAD") + ("+" if changed else "")
 
 
 if __name__ == "__main__":

@@ -40,18 +40,63 @@ class _Row:
         return [self.benchmark, self.figure, *numbers, apart]
 
 
-def keep_earlier() -> None:
-    """Put the kept figures aside, before a run makes new ones."""
+def keep_earlier(names: Sequence[str]) -> None:
+    """Put the kept figures aside, before a run makes new ones, if they are of one whole run."""
+    if _run(FIGURES, names) is None:
+        return  # a run that was broken off, or one benchmark alone: the earlier stays
     EARLIER.mkdir(exist_ok=True)
-    for path in FIGURES.glob("*.json"):
-        shutil.copy(path, EARLIER)
+    for name in names:
+        shutil.copy(_file(FIGURES, name), EARLIER)
 
 
 def write(names: Sequence[str]) -> None:
-    """Put the comparison of these benchmarks into the documentation, if there are two runs."""
-    if all(_file(EARLIER, name).is_file() for name in names):
-        text = "\n\n".join(sheet.markdown() for sheet in sheets(names))
-        put("benchmarks/agreement.py", text)
+    """Put the comparison of these benchmarks into the documentation, if there is an earlier run.
+
+    Raises:
+        ValueError: The kept figures are not of one whole run, or of the earlier one.
+    """
+    if _run(EARLIER, names) is not None:
+        put("benchmarks/agreement.py", text(names))
+
+
+def text(names: Sequence[str]) -> str:
+    """Return the comparison of these benchmarks: which runs they are, and the tables.
+
+    Raises:
+        ValueError: The figures of a folder are not of one whole run, or both are the same run.
+    """
+    earlier, last = (_needed(folder, names) for folder in (EARLIER, FIGURES))
+    if earlier == last:
+        raise ValueError(f"both runs are that of {last}: run all benchmarks again (make bench)")
+    both = f"The earlier run began at {earlier}, the last at {last}."
+    return "\n\n".join([both, *(sheet.markdown() for sheet in sheets(names))])
+
+
+def _needed(folder: Path, names: Sequence[str]) -> str:
+    if (run := _run(folder, names)) is None:
+        each = ", ".join(f"{name} of {_said(folder, name) or 'none'}" for name in names)
+        raise ValueError(
+            f"the figures in {folder} are not all of one run: {each}. "
+            "Run all benchmarks again (make bench)"
+        )
+    return run
+
+
+def _run(folder: Path, names: Sequence[str]) -> str | None:
+    """Return the run that all these figures are of; None where there is no such run."""
+    runs = {_said(folder, name) for name in names}
+    return runs.pop() if len(runs) == 1 else None
+
+
+def _said(folder: Path, name: str) -> str | None:
+    """Return the run that a file of figures says it is of: when it began and its commit."""
+    if not _file(folder, name).is_file():
+        return None
+    figures = _figures(folder, name)
+    if "run" not in figures:
+        return None
+    commit = figures["commit"]
+    return f"{figures['run']} (commit {commit})" if commit else figures["run"]
 
 
 def sheets(names: Sequence[str]) -> list[Sheet]:

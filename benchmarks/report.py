@@ -19,6 +19,9 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs" / "performance.md"
 FIGURES = Path(__file__).parent / "figures"
 
+RUN, COMMIT = "AGENTMEM_BENCHMARKS_RUN", "AGENTMEM_BENCHMARKS_COMMIT"
+"""Variables by which a run of all tells each benchmark when the run began, and of which commit."""
+
 Figures: TypeAlias = dict[str, Any]
 """What a benchmark measured, as JSON."""
 
@@ -105,7 +108,7 @@ class Benchmark:
         found = asyncio.run(self.measure(options))
         took = round(time.monotonic() - began)
         load = [before, os.getloadavg()[0]]
-        figures = {"machine": machine(), "load": load, "took_seconds": took, **found}
+        figures = {**of_run(), "machine": machine(), "load": load, "took_seconds": took, **found}
         options.json.parent.mkdir(exist_ok=True)
         options.json.write_text(json.dumps(figures, indent=1) + "\n")
         for sheet in self.sheets(figures):
@@ -115,13 +118,27 @@ class Benchmark:
 
     def write(self, figures: Figures | None = None) -> None:
         """Put the tables into the documentation; of the kept figures if none are given."""
-        made: Figures = figures or json.loads(self._file.read_text())
-        parts = [measured_on(made), *(sheet.markdown() for sheet in self.sheets(made))]
-        put(f"benchmarks/{self.name}.py", "\n\n".join(parts))
+        put(f"benchmarks/{self.name}.py", self.part(figures))
+
+    def part(self, figures: Figures | None = None) -> str:
+        """Return this benchmark's part of the page; of the kept figures if none are given."""
+        made = figures or self.kept()
+        return "\n\n".join([measured_on(made), *(one.markdown() for one in self.sheets(made))])
+
+    def kept(self) -> Figures:
+        """Return the figures that are kept."""
+        return json.loads(self._file.read_text())
 
     @property
     def _file(self) -> Path:
         return FIGURES / f"{self.name}.json"
+
+
+def of_run() -> Figures:
+    """Return the run of all benchmarks that this one belongs to; nothing where it runs alone."""
+    if RUN not in os.environ:
+        return {}
+    return {"run": os.environ[RUN], "commit": os.environ.get(COMMIT, "")}
 
 
 def machine() -> Figures:
@@ -144,7 +161,7 @@ def _processor() -> str:
 
 
 def measured_on(figures: Figures) -> str:
-    """Return a sentence that names the machine, how busy it was and for how long."""
+    """Return a sentence that names date, commit and machine, how busy it was and for how long."""
     made = dict(figures["machine"])
     cores, python = made.pop("cores"), made.pop("python")
     processor, memory = made.pop("processor"), made.pop("memory_gb")
@@ -153,9 +170,12 @@ def measured_on(figures: Figures) -> str:
     before, after = figures["load"]
     took = figures.get("took_seconds")  # older files do not have it
     minutes = f" in {took / 60:.1f} minutes" if took is not None else ""
+    date = f" on {figures['run'][:10]}" if "run" in figures else ""  # alone, it has neither
+    commit = f" (commit {figures['commit']})" if figures.get("commit") else ""
     return (
-        f"Measured{minutes} on {cores} shared cores ({processor}, {memory} GB, {system}), load "
-        f"average {before:.1f} before and {after:.1f} after; Python {python}, {packages}."
+        f"Measured{date}{commit}{minutes} on {cores} shared cores "
+        f"({processor}, {memory} GB, {system}), load average {before:.1f} before "
+        f"and {after:.1f} after; Python {python}, {packages}."
     )
 
 
@@ -167,9 +187,20 @@ def put(name: str, text: str, docs: Path = DOCS) -> None:
         text: Markdown.
         docs: The page.
     """
+    before, _, after = _cut(name, docs)
+    docs.write_text(f"{before}\n\n{text}\n\n{after}")
+
+
+def part_of(name: str, docs: Path = DOCS) -> str:
+    """Return what stands between the marks of this file, without empty lines around it."""
+    return _cut(name, docs)[1].strip("\n")
+
+
+def _cut(name: str, docs: Path) -> tuple[str, str, str]:
+    """Return the page up to the first mark, what is between, and the page from the last."""
     begin, end = f"<!-- {name} writes from here -->", f"<!-- {name} writes to here -->"
     before, found, rest = docs.read_text().partition(begin)
-    _, closed, after = rest.partition(end)
+    between, closed, after = rest.partition(end)
     if not (found and closed):
         raise ValueError(f"{docs} lacks the marks {begin} and {end}")
-    docs.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}")
+    return before + found, between, closed + after

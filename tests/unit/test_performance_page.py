@@ -8,26 +8,21 @@ import pytest
 
 from benchmarks import agreement
 from benchmarks.__main__ import NAMES
-from benchmarks.report import DOCS, FIGURES, Benchmark, measured_on, put
+from benchmarks.report import DOCS, FIGURES, Benchmark, measured_on, part_of, put
 from benchmarks.stage import FLOOR, OURS
 from benchmarks.throughput import BOTH
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_page_shows_the_kept_figures(name: str) -> None:
-    """Every table of a benchmark stands on the page as its file of figures has it."""
+    """A benchmark's part of the page is what its file of figures makes, and nothing else."""
     benchmark: Benchmark = importlib.import_module(f"benchmarks.{name}").BENCHMARK
-    figures = json.loads((FIGURES / f"{name}.json").read_text())
-    page = DOCS.read_text()
-    for sheet in benchmark.sheets(figures):
-        assert sheet.markdown() in page
+    assert part_of(f"benchmarks/{name}.py") == benchmark.part()
 
 
 def test_the_page_compares_the_kept_runs() -> None:
-    """The figures of the two last runs stand on the page, and how many are close."""
-    page = DOCS.read_text()
-    for sheet in agreement.sheets(NAMES):
-        assert sheet.markdown() in page
+    """The two last runs, whole ones, stand on the page with their figures."""
+    assert part_of("benchmarks/agreement.py") == agreement.text(NAMES)
 
 
 def test_ratios_that_are_apart_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,16 +78,63 @@ def test_how_long_a_benchmark_took_is_said() -> None:
     assert measured_on({**figures, "took_seconds": 312}).startswith("Measured in 5.2 minutes on ")
 
 
-def test_a_first_run_is_compared_with_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A run that finds no figures of an earlier one leaves the comparison as it is."""
+def test_date_and_commit_are_said() -> None:
+    """The sentence about the machine has both, of a benchmark that was not run alone."""
+    figures = json.loads((FIGURES / "dreams.json").read_text())
+    figures |= {"run": "2026-11-30T09:22:01Z", "commit": "1234567+", "took_seconds": 60}
+    begins = "Measured on 2026-11-30 (commit 1234567+) in 1.0 minutes on "
+    assert measured_on(figures).startswith(begins)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give a folder for the figures of runs."""
     monkeypatch.setattr(agreement, "FIGURES", tmp_path)
     monkeypatch.setattr(agreement, "EARLIER", tmp_path / "earlier")
-    agreement.keep_earlier()
+    return tmp_path
+
+
+def _measured(folder: Path, run: str, *names: str) -> None:
+    """Write figures as these benchmarks do within a run; alone if it is empty."""
+    for name in names:
+        made = json.loads((FIGURES / f"{name}.json").read_text())
+        made = {key: value for key, value in made.items() if key not in ("run", "commit")}
+        if run:
+            made |= {"run": run, "commit": "1234567"}
+        (folder / f"{name}.json").write_text(json.dumps(made))
+
+
+def test_a_first_run_is_compared_with_nothing(folder: Path) -> None:
+    """A run that finds no figures of an earlier one leaves the comparison as it is."""
+    agreement.keep_earlier(NAMES)
     before = DOCS.read_text()
     agreement.write(NAMES)
     assert DOCS.read_text() == before
+
+
+def test_two_whole_runs_are_compared(folder: Path) -> None:
+    """The comparison says which runs they are."""
+    both = ("dreams", "start")
+    _measured(folder, "one", *both)
+    agreement.keep_earlier(both)
+    with pytest.raises(ValueError, match="both runs are that of one"):
+        agreement.text(both)
+    _measured(folder, "two", *both)
+    said = "The earlier run began at one (commit 1234567), the last at two (commit 1234567)."
+    assert agreement.text(both).startswith(said)
+
+
+@pytest.mark.parametrize("other", ["two", ""])
+def test_a_mix_of_runs_is_no_whole_run(folder: Path, other: str) -> None:
+    """One benchmark alone, or a run that broke off: no comparison, and the earlier stays."""
+    both = ("dreams", "start")
+    _measured(folder, "one", *both)
+    agreement.keep_earlier(both)
+    _measured(folder, other, "start")
+    with pytest.raises(ValueError, match="not all of one run: dreams of one"):
+        agreement.text(both)
+    agreement.keep_earlier(both)
+    assert json.loads((folder / "earlier" / "start.json").read_text())["run"] == "one"
 
 
 def test_a_page_without_the_marks_is_refused(tmp_path: Path) -> None:

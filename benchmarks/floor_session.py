@@ -40,11 +40,13 @@ class FloorSession:
         answer = await self._model([{"role": "user", "content": text}])
         while answer.get("tool_calls"):
             ids = [call["id"] for call in answer["tool_calls"]]
-            results = await self._tools(len(ids))
+            held = self._kind == "held"
+            results = await self._tools(ids if held else [""] * len(ids))
             answer = await self._model(
                 [
                     {"role": "tool", "tool_call_id": call, "content": result}
                     for call, result in zip(ids, results, strict=True)
+                    if not held  # then they are in the worker's memory already
                 ]
             )
         return answer["content"]
@@ -58,12 +60,13 @@ class FloorSession:
         answer = await self._activity("floor.reply", text)
         calls = int(text.split()[3])
         if calls:
-            await self._tools(calls)
+            await self._tools([""] * calls)
             answer = await self._activity("floor.reply", text)
         return answer
 
-    async def _tools(self, number: int) -> list[str]:
-        return await asyncio.gather(*(self._activity("floor.tool", page) for page in range(number)))
+    async def _tools(self, ids: list[str]) -> list[str]:
+        calls = (self._activity("floor.tool", page, call) for page, call in enumerate(ids))
+        return await asyncio.gather(*calls)
 
     async def _model(self, new: list[Message]) -> Message:
         if self._kind == "held":

@@ -48,9 +48,14 @@ class FloorActivities:
         return "y" * asked(text)[1]
 
     @activity.defn(name="floor.tool")
-    async def tool(self, page: int) -> str:
-        """Run the tool."""
-        return page_text(page)
+    async def tool(self, page: int, call: str) -> str:
+        """Run the tool; the result is held as an answer to a call, if one is named."""
+        info = activity.info()
+        text = "null" if (info.workflow_id or "").startswith("memory/") else page_text(page)
+        if call:
+            result = {"role": "tool", "tool_call_id": call, "content": text}
+            self._held[info.workflow_run_id or ""].append(result)
+        return text
 
     @activity.defn(name="floor.model")
     async def model(self, messages: list[Message], held: bool) -> Message:

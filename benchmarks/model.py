@@ -12,7 +12,7 @@ from benchmarks.texts import asked
 
 
 class Model:
-    """An endpoint that answers at once with text, or with calls of the tool `look_up`.
+    """An endpoint that answers at once with text, or with calls of `look_up` or `recall_memory`.
 
     Attributes:
         holding: While set, requests are not answered; `held` is set when one waits.
@@ -41,7 +41,8 @@ class Model:
             await self._runner.cleanup()
 
     async def _chat(self, request: web.Request) -> web.Response:
-        messages = json.loads(await request.read())["messages"]
+        body = json.loads(await request.read())
+        messages = body["messages"]
         if self.holding:
             self.held.set()
             await asyncio.sleep(600)
@@ -52,13 +53,16 @@ class Model:
         calling = calls > 0 and messages[-1]["role"] == "user"
         if calling:
             message["content"] = None
-            message["tool_calls"] = [self._call(page) for page in range(calls)]
+            message["tool_calls"] = [self._call(body["tools"], page) for page in range(calls)]
         finish = "tool_calls" if calling else "stop"
         choice = {"index": 0, "message": message, "finish_reason": finish}
         usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
-        body = {"id": "x", "object": "chat.completion", "created": 0, "model": "test-model"}
-        return web.json_response({**body, "choices": [choice], "usage": usage})
+        reply = {"id": "x", "object": "chat.completion", "created": 0, "model": "test-model"}
+        return web.json_response({**reply, "choices": [choice], "usage": usage})
 
-    def _call(self, page: int) -> dict[str, Any]:
+    def _call(self, tools: list[dict[str, Any]], page: int) -> dict[str, Any]:
+        names = {tool["function"]["name"] for tool in tools}
         function = {"name": "look_up", "arguments": json.dumps({"page": page})}
+        if "look_up" not in names:
+            function = {"name": "recall_memory", "arguments": json.dumps({"key": f"page {page}"})}
         return {"id": f"c{self._number}_{page}", "type": "function", "function": function}

@@ -7,7 +7,7 @@ import signal
 import time
 import uuid
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,6 +51,14 @@ QUEUE_READS = "history.transferProcessorMaxPollRPS"
 """How often a second the server reads the queue of a shard's tasks. A development server has one
 shard and 20 by default, so that all its sessions together get on every 50 ms: a turn right after
 another then waits for that, which hides what it takes. A cluster has hundreds of shards."""
+
+SERVER = {
+    QUEUE_READS: 1_000,
+    # Where a session has not set limits of its own, as `agents.long`, it follows the server's.
+    "limit.historyCount.suggestContinueAsNew": 51_200,
+    "limit.historySize.suggestContinueAsNew": 50_000_000,
+}
+"""Settings of the server."""
 
 TOOLS = {
     "tools": [tool_schema(look_up)],
@@ -162,7 +170,8 @@ class Contender:
     async def end_workers(self, number: signal.Signals) -> None:
         """End the workers by a signal, and wait until they are gone."""
         for process, stack in self._workers:
-            process.send(number)
+            with suppress(ProcessLookupError):  # it has ended by itself, and its output says why
+                process.send(number)
             await process.ended()
             await stack.aclose()
         self._workers = []
@@ -240,7 +249,11 @@ async def stage(folder: Path) -> AsyncGenerator[Stage]:
     environment = await WorkflowEnvironment.start_local(
         dev_server_existing_path=temporal_binary(),
         dev_server_log_level="error",
-        dev_server_extra_args=["--dynamic-config-value", f"{QUEUE_READS}=1000"],
+        dev_server_extra_args=[
+            part
+            for name, value in SERVER.items()
+            for part in ("--dynamic-config-value", f"{name}={value}")
+        ],
         data_converter=pydantic_data_converter,
     )
     async with environment, model.serve() as settings:

@@ -3,15 +3,20 @@
 PAGE_BYTES = 1_000
 
 
-def question(number: int, tools: int = 0, size: int = 1_000) -> str:
+CITIES = ("Lisbon", "Oslo", "Riga", "Graz", "Turin", "Ghent", "Porto", "Lille", "Split", "Cork")
+
+
+def question(number: int, tools: int = 0, size: int = 1_000, *, fact: bool = False) -> str:
     """What a user says.
 
     Args:
         number: Of the turn.
         tools: How many tools the model is to call at once before it answers.
         size: Characters of this message and of the answer.
+        fact: Whether it says something that a dream keeps.
     """
-    return f"turn {number} tools {tools} size {size} ".ljust(size, "x")
+    said = f" My project number {number} is in {CITIES[number % len(CITIES)]}. " if fact else " "
+    return f"turn {number} tools {tools} size {size}{said}".ljust(size, "x")
 
 
 def asked(text: str) -> tuple[int, int]:

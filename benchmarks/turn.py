@@ -9,17 +9,18 @@ waits for the one before it. Needs Linux (/proc, processor clocks of other proce
 """
 
 import argparse
+import random
 import statistics
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import chain
 from pathlib import Path
 
-from benchmarks.report import Benchmark, Figures, Sheet
+from benchmarks.report import Benchmark, Figures
 from benchmarks.stage import BARE, FLOOR, FREE, NAIVE, OURS, Contender, Talk, cpu_seconds, stage
 from benchmarks.texts import question
 from benchmarks.turn_cases import CASES, MARKS, Case
+from benchmarks.turn_sheets import goals, ratios, sheets, sizes
 
 PAIRS = 30
 """Of turns, for a ratio of times: the last ones before a mark."""
@@ -52,10 +53,10 @@ class Record:
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """A contender at a mark.
+    """A contender at a mark; ratios are to `held`, and where it has got so far to `held, free`.
 
-    Time is the median of the last turns, with its ratio's middle half; all else is the mean of the
-    turns since the mark before.
+    Time is the median of the last turns, and a ratio of times has its middle half; all else is the
+    mean of the turns since the mark before.
     """
 
     case: str
@@ -63,8 +64,10 @@ class Row:
     contender: str
     wall_ms: float
     wall_ratio: tuple[float, float, float]
+    wall_free: float | None
     worker_ms: float
     worker_ratio: float
+    worker_free: float | None
     server_ms: float
     bytes: float
     bytes_ratio: float
@@ -87,14 +90,14 @@ async def measure(options: argparse.Namespace) -> Figures:
 async def _case(contenders: Sequence[Contender], case: Case, most: int) -> list[Row]:
     limits = {kind: min(turns, most) for kind, turns in case.kinds.items()}
     short = dict.fromkeys(limits, MARKS[0])
+    await _talks(contenders, case, short)  # what a worker does for the first time, uncounted
     sessions = [await _talks(contenders, case, each) for each in [*[short] * SHORT, limits]]
     rows: list[Row] = []
     for mark in MARKS:
-        long = [session for session in sessions if len(session[FLOOR].wall) >= mark]
-        for kind, turns in limits.items():
-            if mark <= turns:
-                own, floor = ([session[name] for session in long] for name in (kind, FLOOR))
-                rows.append(row(own, floor, case.name, kind, mark))
+        found = {
+            kind: [one[kind] for one in sessions if len(one[kind].wall) >= mark] for kind in limits
+        }
+        rows += [row(found, case.name, kind, mark) for kind, records in found.items() if records]
     return rows
 
 
@@ -103,16 +106,16 @@ async def _talks(
 ) -> dict[str, Record]:
     """Hold a session with each contender, turn by turn, each up to its limit."""
     found = {kind: Record() for kind in limits}
-    talks = [(one, await one.open(case.agent)) for one in contenders if one.kind in limits]
+    talks: list[tuple[Contender, Talk]] = []
+    for one in contenders:
+        if one.kind in limits:
+            found[one.kind].worker.append(_worker_seconds(one))
+            talks.append((one, await one.open(case.agent)))
     for number in range(1, max(limits.values()) + 1):
-        text = question(number, case.calls, case.size)
         taking = [(one, talk) for one, talk in talks if number <= limits[one.kind]]
-        first = number % len(taking)
-        for one, talk in taking[first:] + taking[:first]:
-            await _turn(one, talk, text, case.dreams, found[one.kind])
-            if number % SIZED == 0:
-                size, events = await talk.history()
-                found[one.kind].bytes[number], found[one.kind].events[number] = size, events
+        random.Random(number).shuffle(taking)  # nobody always comes after the same one
+        for one, talk in taking:
+            await _turn(one, talk, number, case, found[one.kind])
             if number == limits[one.kind]:
                 found[one.kind].worker.append(_worker_seconds(one))
     for _, talk in talks:
@@ -120,40 +123,57 @@ async def _talks(
     return found
 
 
-async def _turn(contender: Contender, talk: Talk, text: str, dreams: bool, into: Record) -> None:
+async def _turn(contender: Contender, talk: Talk, number: int, case: Case, into: Record) -> None:
+    text = question(number, case.calls, case.size, fact=case.dreams)
     server = cpu_seconds(contender.stage.server)
-    into.worker.append(_worker_seconds(contender))
+    if number > 1:  # the start of a session is a part of its first turn
+        into.worker.append(_worker_seconds(contender))
     into.wall.append(await talk.say(text))
-    if dreams:
+    if case.dreams:
         await talk.settled()
     into.server.append(cpu_seconds(contender.stage.server) - server)
+    if number % SIZED == 0:
+        into.bytes[number], into.events[number] = await talk.history()
 
 
 def _worker_seconds(contender: Contender) -> float:
     return sum(map(cpu_seconds, contender.pids))
 
 
-def row(ours: list[Record], floor: list[Record], case: str, kind: str, mark: int) -> Row:
-    """Sum up a contender's sessions before a mark, against the floor's."""
-    newest = slice(max(0, mark - PAIRS // len(ours)), mark)
-    walls, floors = (list(chain(*(one.wall[newest] for one in each))) for each in (ours, floor))
-    low, middle, high = statistics.quantiles(
-        [mine / theirs for mine, theirs in zip(walls, floors, strict=True)], n=4, method="inclusive"
-    )
-    own, held = _mean(ours, mark), _mean(floor, mark)
+def row(found: Mapping[str, list[Record]], case: str, kind: str, mark: int) -> Row:
+    """Sum up a contender's sessions before a mark, against the floors'."""
+    records, free = found[kind], found.get(FREE)
+    own, held = _mean(records, mark), _mean(found[FLOOR], mark)
     return Row(
         case=case,
         turn=mark,
         contender=kind,
-        wall_ms=1000 * statistics.median(walls),
-        wall_ratio=(middle, low, high),
+        wall_ms=1000 * statistics.median(_newest(records, mark)),
+        wall_ratio=_times(records, found[FLOOR], mark),
+        wall_free=_times(records, free, mark)[0] if free else None,
         worker_ms=1000 * own.worker,
         worker_ratio=own.worker / held.worker,
+        worker_free=own.worker / _mean(free, mark).worker if free else None,
         server_ms=1000 * own.server,
         bytes=own.bytes,
         bytes_ratio=own.bytes / held.bytes,
         events=own.events,
     )
+
+
+def _newest(records: list[Record], mark: int) -> list[float]:
+    """Return the seconds of the last turns before a mark."""
+    first = max(0, mark - PAIRS // len(records))
+    return [wall for one in records for wall in one.wall[first:mark]]
+
+
+def _times(ours: list[Record], floor: list[Record], mark: int) -> tuple[float, float, float]:
+    """Return the median of the ratios of times, pair by pair, and its middle half."""
+    pairs = zip(_newest(ours, mark), _newest(floor, mark), strict=True)
+    low, middle, high = statistics.quantiles(
+        [mine / theirs for mine, theirs in pairs], n=4, method="inclusive"
+    )
+    return middle, low, high
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,41 +202,6 @@ def _mean(records: list[Record], mark: int) -> Mean:
     )
 
 
-COLUMNS = (
-    *("session", "turn", "contender", "ms", "ms / held", "middle half"),
-    *("worker CPU ms", "CPU / held", "server CPU ms", "history kB", "kB / held", "events"),
-)
-
-
-def sheets(figures: Figures) -> list[Sheet]:
-    """Return the table."""
-    rows: list[list[str]] = []
-    for made in figures["rows"]:
-        middle, low, high = made["wall_ratio"]
-        rows.append(
-            [
-                *(made["case"], f"{made['turn']:,}", made["contender"]),
-                *(f"{made['wall_ms']:.0f}", f"{middle:.2f}", f"{low:.2f} to {high:.2f}"),
-                *(f"{made['worker_ms']:.1f}", f"{made['worker_ratio']:.2f}"),
-                *(f"{made['server_ms']:.1f}", f"{made['bytes'] / 1000:.2f}"),
-                *(f"{made['bytes_ratio']:.2f}", f"{made['events']:.1f}"),
-            ]
-        )
-    return [Sheet(title="A turn, against bare Temporal", columns=COLUMNS, rows=rows)]
-
-
-def ratios(figures: Figures) -> dict[str, float]:
-    """Return what ours takes of the floor's: time, processor time of the worker, bytes."""
-    found: dict[str, float] = {}
-    for made in figures["rows"]:
-        if made["contender"] == OURS:
-            name = f"{made['case']}, turn {made['turn']:,}"
-            found[f"{name}: time"] = made["wall_ratio"][0]
-            found[f"{name}: worker CPU"] = made["worker_ratio"]
-            found[f"{name}: bytes"] = made["bytes_ratio"]
-    return found
-
-
 def options(parser: argparse.ArgumentParser) -> None:
     """Add the options of this benchmark."""
     parser.add_argument("--turns", type=int, default=MARKS[-1], help="at most, of each session")
@@ -230,6 +215,8 @@ BENCHMARK = Benchmark(
     sheets=sheets,
     options=options,
     ratios=ratios,
+    goals=goals,
+    sizes=sizes,
 )
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 
 from rich.console import Console
 
-from benchmarks import agreement
+from benchmarks import agreement, goals
 from benchmarks.report import COMMIT, DOCS, FIGURES, ROOT, RUN, Benchmark
 
 NAMES = ("turn", "throughput", "resume", "memory", "dreams", "start")
@@ -40,6 +40,7 @@ def main() -> None:
             subprocess.run(command, check=True, env=os.environ | run)
         benchmark: Benchmark = importlib.import_module(f"benchmarks.{name}").BENCHMARK
         benchmark.write()
+    goals.write(NAMES)
     try:
         agreement.write(NAMES)
     except ValueError as error:  # as after `--only`: the tables are new, the comparison is not

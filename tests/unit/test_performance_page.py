@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import agreement
+from benchmarks import agreement, goals
 from benchmarks.__main__ import NAMES
-from benchmarks.report import DOCS, FIGURES, Benchmark, measured_on, part_of, put
+from benchmarks.report import DOCS, FIGURES, Benchmark, Figures, measured_on, part_of, put
 from benchmarks.stage import FLOOR, OURS
 from benchmarks.throughput import BOTH
 
@@ -23,6 +23,55 @@ def test_the_page_shows_the_kept_figures(name: str) -> None:
 def test_the_page_compares_the_kept_runs() -> None:
     """The two last runs, whole ones, stand on the page with their figures."""
     assert part_of("benchmarks/agreement.py") == agreement.text(NAMES)
+
+
+def test_the_page_shows_the_goals() -> None:
+    """All benchmarks' goals stand on the page, with the worst of the kept figures."""
+    assert part_of("benchmarks/goals.py") == goals.text(NAMES)
+
+
+def test_the_page_explains_what_is_missed() -> None:
+    """Each goal that is missed has its reason below the table, and no other one has."""
+    missed = [goal.what for _, goal in goals.goals(NAMES) if not goal.met]
+    assert sorted(goals.explained(DOCS.read_text())) == sorted(missed)
+
+
+def test_a_missed_goal_without_a_reason_is_not_explained() -> None:
+    """What is missed must be said below the table, and why."""
+    page = """
+- Missed: above the table. Here.
+<!-- benchmarks/goals.py writes to here -->
+
+- Missed: at most 1.15 times
+  the time. The rest waits.
+- Missed: at least 0.7.
+
+## A turn
+
+- Missed: elsewhere. There.
+"""
+    assert goals.explained(page) == ["at most 1.15 times the time"]
+
+
+@pytest.mark.parametrize(("worst", "met"), [(0.72, "yes"), (0.699, "no")])
+def test_a_goal_below_its_least_is_missed(
+    worst: float, met: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A row lower than the others decides; floors of another kind do not."""
+    rows = {"recall": 1.0, "memorize, new key": worst, "memorize, floor at once": 0.1}
+    figures = {
+        "rows": [
+            {"database": "SQLite", "operation": name, "tasks": 32, "pair": {"ratio": ratio}}
+            for name, ratio in rows.items()
+        ]
+    }
+
+    def kept(_: Benchmark) -> Figures:
+        return figures
+
+    monkeypatch.setattr(Benchmark, "kept", kept)
+    *_, row = goals.text(["memory"]).splitlines()
+    assert row.endswith(f"| at least 0.7 | {worst} | SQLite, memorize, new key, 32 tasks | {met} |")
 
 
 def test_ratios_that_are_apart_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from agentmem.memory.providers.protocol import DreamRecord
 from agentmem.memory.providers.sql import SqlProvider
 from agentmem.memory.providers.sqlite import SqliteDatabase
 from agentmem.memory.providers.urls import postgresql_address
-from benchmarks.memory_floors import Floor, PostgresFloor, postgres_floor, sqlite_floor
+from benchmarks.memory_floors import Floor, postgres_floor, sqlite_floor
 from benchmarks.paired import Comparison, Operation, Pair, longest_stall, one_core
 from tests.postgres import PostgresServer, embedded
 
@@ -56,9 +56,8 @@ class Bench:
             for size in SIZES:
                 yield await self._row(f"recall a scope of {size:,}", tasks, *self._whole(size))
             yield await self._row("memorize", tasks, self._memorize_floor, self._memorize)
-            if isinstance(self._floor, PostgresFloor):
-                at_once = self._at_once_floor
-                yield await self._row("memorize, floor at once", tasks, at_once, self._memorize)
+            at_once = self._at_once_floor
+            yield await self._row("memorize, floor at once", tasks, at_once, self._memorize)
             yield await self._row("memorize, new key", tasks, self._new_floor, self._new)
         yield await self._row("change set of 100", 1, self._set_floor, self._set)
         await self._fill()
@@ -113,7 +112,6 @@ class Bench:
         await self._floor.memorize("s", _old(number), VALUE)
 
     async def _at_once_floor(self, number: int) -> None:
-        assert isinstance(self._floor, PostgresFloor)
         await self._floor.memorize_at_once("s", _old(number), VALUE)
 
     async def _memorize(self, number: int) -> None:

@@ -5,8 +5,10 @@ They read and write the very rows that our stores do, in the same schema, and ch
 
 import asyncio
 import json
+import sqlite3
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, closing
 from datetime import UTC, datetime
 from typing import Any, Protocol, cast
 
@@ -90,13 +92,25 @@ class Floor(Protocol):
         """Write facts that are not there yet and their versions in one transaction."""
         ...
 
+    async def memorize_at_once(self, scope: str, key: str, value: object) -> None:
+        """Write a fact and its version in one trip to the database, or to its thread."""
+        ...
+
 
 class SqliteFloor:
-    """Statements through aiosqlite, on one connection: SQLite has one writer anyway."""
+    """Statements through aiosqlite, on one connection: SQLite has one writer anyway.
 
-    def __init__(self, connection: aiosqlite.Connection) -> None:
+    Args:
+        connection: Whose thread is asked for each statement.
+        path: The file, which writes at once have a connection of their own to.
+        thread: The one thread of that.
+    """
+
+    def __init__(self, connection: aiosqlite.Connection, path: str, thread: ThreadPoolExecutor):
         self._connection = connection
         self._writing = asyncio.Lock()
+        self._thread = thread
+        self._direct = thread.submit(sqlite3.connect, path, isolation_level=None).result()
 
     async def recall(self, scope: str, key: str) -> object:
         """Read one fact."""
@@ -127,6 +141,24 @@ class SqliteFloor:
             await self._connection.executemany(_insert("?"), rows)
             await self._connection.executemany(_append("?"), [(*row, *_NOTHING, 1) for row in rows])
             await self._connection.execute("COMMIT")
+
+    async def memorize_at_once(self, scope: str, key: str, value: object) -> None:
+        """Write a fact and its version in one trip to a thread, four statements there.
+
+        That is the least of a transaction that each writer has to itself; there is one at a time.
+        """
+        row = _row(scope, key, value, _instant())
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._memorize, row)
+
+    def _memorize(self, row: tuple[Any, ...]) -> None:
+        self._direct.execute("BEGIN IMMEDIATE")
+        ((version,),) = self._direct.execute(_upsert("?"), row).fetchall()
+        self._direct.execute(_append("?"), (*row, *_NOTHING, version))
+        self._direct.execute("COMMIT")
+
+    def close(self) -> None:
+        """Close the connection of writes at once."""
+        self._thread.submit(self._direct.close).result()
 
 
 class PostgresFloor:
@@ -169,7 +201,11 @@ async def sqlite_floor(path: str) -> AsyncGenerator[SqliteFloor]:
     """Open the floor on a file whose schema is there."""
     async with aiosqlite.connect(path, isolation_level=None) as connection:
         await connection.execute("PRAGMA journal_mode=WAL")
-        yield SqliteFloor(connection)
+        with (
+            ThreadPoolExecutor(max_workers=1) as thread,
+            closing(SqliteFloor(connection, path, thread)) as floor,
+        ):
+            yield floor
 
 
 @asynccontextmanager

@@ -8,35 +8,34 @@ Only the first answer after SIGKILL counts from when the worker says that it is 
 import argparse
 import asyncio
 import signal
-import statistics
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Sequence
 from pathlib import Path
 
 from temporalio.client import WorkflowUpdateStage
 
-from benchmarks.paired import quartiles
-from benchmarks.report import Benchmark, Figures, Sheet
-from benchmarks.stage import FLOOR, FREE, OURS, Contender, Talk, stage
+from benchmarks.model import Model
+from benchmarks.report import Benchmark, Figures
+from benchmarks.resume_tables import (
+    DEFAULT,
+    KILLED_TURNS,
+    KINDS,
+    NOTICED,
+    Found,
+    goals,
+    ratios,
+    session_name,
+    sheets,
+    sizes,
+)
+from benchmarks.stage import OURS, Contender, Talk, stage
 from benchmarks.texts import question
 
-KILLED_TURNS = 100
 SESSIONS = {10: 5, KILLED_TURNS: 4, 200: 2, 1_000: 1}
 """Turns that sessions have had, and how many sessions of that length answer after each stop."""
 
-DEFAULT = " turns, default limits"
-"""Ours alone: such a session goes on in a new run at about turn 180, so that less is replayed."""
-
-NOTICED = 11.0
-"""Seconds after a kill from when a session's task no longer waits for the dead worker: the server
-has then seen no poll of it for 10 s. Before, each session's next task waits 2 s."""
-
-KINDS = (FLOOR, FREE, OURS)
-
 Talks = dict[str, list[Talk]]
-Found = dict[str, list[float]]
 
 
 async def measure(options: argparse.Namespace) -> Figures:
@@ -60,7 +59,9 @@ async def measure(options: argparse.Namespace) -> Figures:
                     await _killed(contender, talks[contender.kind], found)
             for _ in range(options.calls or (5 if options.full else 3)):
                 (ours,) = (one for one in contenders if one.kind == OURS)
-                answered, ready = await _killed_in_call(ours, talks[OURS][_name(KILLED_TURNS)][0])
+                answered, ready = await _killed_in_call(
+                    ours, talks[OURS][session_name(KILLED_TURNS)][0]
+                )
                 found["in_call"][OURS].append(answered)
                 found["ready"][OURS].append(ready)
     return {"rounds": rounds, **found}
@@ -70,13 +71,9 @@ def _in_turn(contenders: list[Contender], number: int) -> list[Contender]:
     return contenders[:: -1 if number % 2 else 1]
 
 
-def _name(turns: int) -> str:
-    return f"{turns} turns"
-
-
 async def _talked(contender: Contender) -> Talks:
     """Hold the sessions of each length, all at once."""
-    sizes = {_name(turns): ("long", turns) for turns in SESSIONS}
+    sizes = {session_name(turns): ("long", turns) for turns in SESSIONS}
     if contender.kind == OURS:
         sizes |= {f"{turns}{DEFAULT}": ("plain", turns) for turns in SESSIONS if turns >= 200}
 
@@ -90,7 +87,21 @@ async def _talked(contender: Contender) -> Talks:
         return await asyncio.gather(*(talked(agent, turns) for _ in range(SESSIONS[turns])))
 
     made = await asyncio.gather(*(all_of(agent, turns) for agent, turns in sizes.values()))
-    return dict(zip(sizes, made, strict=True))
+    talks = dict(zip(sizes, made, strict=True))
+    for name in sizes:
+        if DEFAULT not in name:
+            await asyncio.gather(*map(_in_one_run, talks[name]))
+    return talks
+
+
+async def _in_one_run(talk: Talk) -> None:
+    """Refuse a session that has gone on in a new run: less is replayed than its turns say."""
+    run = (await talk.handle.describe()).raw_description.workflow_execution_info
+    if run.first_run_id != run.execution.run_id:
+        raise RuntimeError(
+            f"{talk.handle.id} has gone on in a new run, {run.execution.run_id}, and does not "
+            "replay all of its turns: raise the limits of its agent and of the server's suggestion"
+        )
 
 
 async def _cold(contender: Contender, talks: Talks, into: Found) -> None:
@@ -104,7 +115,7 @@ async def _cold(contender: Contender, talks: Talks, into: Found) -> None:
 
 async def _killed(contender: Contender, talks: Talks, found: dict[str, Found]) -> None:
     """Kill the worker; one session asks a worker that has not loaded litellm, later the others."""
-    first, *others = talks[_name(KILLED_TURNS)]
+    first, *others = talks[session_name(KILLED_TURNS)]
     began = time.perf_counter()
     await contender.end_workers(signal.SIGKILL)
     await contender.start_worker()
@@ -134,8 +145,8 @@ async def _killed_in_call(contender: Contender, talk: Talk) -> tuple[float, floa
     answered: list[float] = []
     answer = asyncio.create_task(talk.say(question(0)))
     answer.add_done_callback(lambda _: answered.append(time.perf_counter()))
-    await model.held.wait()
-    await asyncio.sleep(1)  # so that the heartbeat is not the first
+    await _until_held(model, answer)
+    await asyncio.sleep(1.5)  # so that the worker, at one a second, has sent a heartbeat
     model.holding = False
     began = time.perf_counter()
     await contender.end_workers(signal.SIGKILL)
@@ -146,101 +157,14 @@ async def _killed_in_call(contender: Contender, talk: Talk) -> tuple[float, floa
     return answered[0] - began, ready
 
 
-def sheets(figures: Figures) -> list[Sheet]:
-    """Return the tables."""
-    return [
-        Sheet(
-            title="The next answer of a session whose worker is a new one, seconds",
-            columns=(
-                *("session", *KINDS, "agentmem / held", "middle half"),
-                *("agentmem / held, free", "middle half"),
-            ),
-            rows=_next_answers(figures),
-        ),
-        Sheet(
-            title=f"The first answer after SIGKILL, at {KILLED_TURNS} turns, seconds from when the "
-            "new worker is running",
-            columns=("until", *KINDS, "agentmem, all"),
-            rows=_first_answers(figures["first"]),
-        ),
-        Sheet(
-            title="SIGKILL in the middle of a model call, seconds",
-            columns=("what", "median", "all"),
-            rows=[
-                [what, f"{statistics.median(seconds):.1f}", _all(seconds)]
-                for what, seconds in _in_call(figures).items()
-            ],
-        ),
-    ]
-
-
-def ratios(figures: Figures) -> dict[str, float]:
-    """Return the time of our next answer to the floor's."""
-    return {row[0]: float(row[4]) for row in _next_answers(figures)}
-
-
-def sizes(figures: Figures) -> dict[str, float]:
-    """Return seconds after a kill: they have a limit of their own, and not a floor's."""
-    first = figures.get("first", {})  # older files do not have it
-    until = {
-        f"first answer after SIGKILL, {kind}: until it is {what}, s": first[f"{what}/{kind}"]
-        for kind in KINDS
-        for what in ("accepted", "answered")
-        if first
-    }
-    in_call = {f"SIGKILL in a model call, {what}, s": s for what, s in _in_call(figures).items()}
-    return {what: statistics.median(seconds) for what, seconds in (until | in_call).items()}
-
-
-def _next_answers(figures: Figures) -> list[list[str]]:
-    cold, killed = figures["cold"], figures["killed"]
-    rows: list[list[str]] = []
-    for name in dict.fromkeys(key.partition("/")[0] for key in cold):
-        same = name.removesuffix(DEFAULT) + " turns" * (DEFAULT in name)
-        found = [cold[f"{one}/{kind}"] for one, kind in zip((same, same, name), KINDS, strict=True)]
-        rows.append([name, *_against(*found)])
-    last = [f"{_name(KILLED_TURNS)}, SIGKILL", *_against(*(killed[kind] for kind in KINDS))]
-    return [*rows, last]
-
-
-def _first_answers(first: Found) -> list[list[str]]:
-    """Return the time until the replay, the wait for litellm and the call, and both together."""
-    accepted, answered = (
-        {kind: first[f"{what}/{kind}"] for kind in KINDS} for what in ("accepted", "answered")
-    )
-    waited = {
-        kind: [end - begin for begin, end in zip(accepted[kind], answered[kind], strict=True)]
-        for kind in KINDS
-    }
-    rows = {
-        "it has replayed the session": accepted,
-        "then the answer: the rest of litellm's import, and the call": waited,
-        "the answer, in all": answered,
-    }
-    return [
-        [what, *(f"{statistics.median(found[kind]):.2f}" for kind in KINDS), _all(found[OURS])]
-        for what, found in rows.items()
-    ]
-
-
-def _in_call(figures: Figures) -> Found:
-    return {
-        "from the kill to the answer": figures["in_call"][OURS],
-        "from the kill to the new worker's first poll": figures["ready"][OURS],
-    }
-
-
-def _against(held: Sequence[float], free: Sequence[float], ours: Sequence[float]) -> list[str]:
-    cells = [f"{statistics.median(seconds):.2f}" for seconds in (held, free, ours)]
-    for floor in (held, free):
-        ratios = [mine / theirs for mine, theirs in zip(ours, floor, strict=True)]
-        low, middle, high = quartiles(ratios)
-        cells += [f"{middle:.2f}", f"{low:.2f} to {high:.2f}"]
-    return cells
-
-
-def _all(seconds: Sequence[float]) -> str:
-    return ", ".join(f"{one:.1f}" for one in seconds)
+async def _until_held(model: Model, answer: asyncio.Task[float]) -> None:
+    """Wait until the model has the request; an answer, or a failure, must not come before."""
+    held = asyncio.create_task(model.held.wait())
+    async with asyncio.timeout(60):
+        await asyncio.wait([answer, held], return_when=asyncio.FIRST_COMPLETED)
+    if not held.done():
+        held.cancel()
+        raise RuntimeError(f"answered in {await answer:.1f} s without the model")
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -257,6 +181,7 @@ BENCHMARK = Benchmark(
     sheets=sheets,
     options=options,
     ratios=ratios,
+    goals=goals,
     sizes=sizes,
 )
 

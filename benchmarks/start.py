@@ -160,11 +160,10 @@ def sheets(figures: Figures) -> list[Sheet]:
     """Return the tables."""
     starts: list[list[str]] = []
     for name in STAGES:
-        floor, ours = (figures["starts"][kind][name] for kind in (FLOOR, OURS))
-        ratios = [mine / theirs for mine, theirs in zip(ours, floor, strict=True)]
-        medians = [f"{statistics.median(seconds):.2f}" for seconds in (floor, ours, ratios)]
-        low, _, high = quartiles(ratios)
-        starts.append([name, *medians, f"{low:.2f} to {high:.2f}"])
+        seconds = (statistics.median(figures["starts"][kind][name]) for kind in (FLOOR, OURS))
+        low, middle, high = _ratio(figures, name)
+        numbers = (f"{number:.2f}" for number in (*seconds, middle))
+        starts.append([name, *numbers, f"{low:.2f} to {high:.2f}"])
     return [
         Sheet(
             title="From the start of a worker's process, seconds",
@@ -189,7 +188,28 @@ def sheets(figures: Figures) -> list[Sheet]:
 
 def ratios(figures: Figures) -> dict[str, float]:
     """Return our time to a stage to the floor's."""
-    return {row[0]: float(row[3]) for row in sheets(figures)[0].rows}
+    return {name: _ratio(figures, name)[1] for name in STAGES}
+
+
+def sizes(figures: Figures) -> dict[str, float]:
+    """Return our seconds to a stage, and what imports and starts of workflows take."""
+    starts = {
+        f"a worker is or has {name}, s": statistics.median(seconds)
+        for name, seconds in figures["starts"][OURS].items()
+    }
+    imports = {f"import of {name}, s": seconds for name, seconds in figures["imports"].items()}
+    workflows = {
+        f"start of {name}, {how}, ms": milliseconds
+        for name, found in figures["workflows"].items()
+        for how, milliseconds in found.items()
+    }
+    return starts | imports | workflows
+
+
+def _ratio(figures: Figures, name: str) -> tuple[float, float, float]:
+    """Return the lower quartile, the median and the upper one of our time to a stage."""
+    floor, ours = (figures["starts"][kind][name] for kind in (FLOOR, OURS))
+    return quartiles([mine / theirs for mine, theirs in zip(ours, floor, strict=True)])
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -204,6 +224,7 @@ BENCHMARK = Benchmark(
     sheets=sheets,
     options=options,
     ratios=ratios,
+    sizes=sizes,
 )
 
 if __name__ == "__main__":

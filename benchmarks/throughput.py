@@ -1,67 +1,70 @@
 """Measure how many turns a second many sessions get, and what they take of a worker's memory.
 
-Floor and ours take rounds in turn. In a round each session takes its turns one after another, all
-sessions at once; a ratio is the median over pairs of rounds. Memory is that of three workers each,
-in turn too. Needs Linux (/proc).
+The contenders take rounds in turn. In a round each session takes its turns one after another, all
+sessions at once; a ratio is the median over pairs of rounds. Server, driver and workers share the
+machine's cores, so that a worker that takes more processor time does not give fewer turns a second
+before the cores are full: it has a ratio of its own. Memory is that of three workers each, in turn
+too; what a session takes of it is of one worker. Needs Linux (/proc, clocks of other processes).
 """
 
 import argparse
-import asyncio
-import os
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from benchmarks.report import Benchmark, Figures, Sheet
-from benchmarks.stage import FLOOR, OURS, Contender, Stage, Talk, resident, stage
-from benchmarks.texts import question
+from benchmarks.paired import quartiles
+from benchmarks.report import Benchmark, Figures, Goal, Sheet
+from benchmarks.stage import FLOOR, FREE, OURS, Contender, Talk, cpu_seconds, stage
+from benchmarks.worker_memory import (
+    BOTH,
+    CACHED,
+    EACH,
+    EVICTED,
+    IMPORTS,
+    LONG,
+    OWN,
+    SAMPLES,
+    processes_mb,
+    sessions_kb,
+    take_turns,
+)
 
 SESSIONS = {1: 20, 10: 5, 50: 5}
 """Concurrent sessions, and the turns that each takes in a round."""
 
-LONG = 200
-"""Turns of the session after which a worker's memory is read."""
+FREE_TOO = (1, 10)
+"""Workers and sessions of the row in which the floor outside of the sandbox takes part too."""
 
-SAMPLES = 3
-"""Of a process's memory, each of a process of its own."""
 
-CACHED, EVICTED = 300, 600
-"""Sessions by which memory a session is measured: those that a cache takes, those after them."""
+@dataclass(frozen=True, kw_only=True)
+class Round:
+    """Turns a second, and the processor milliseconds that a turn takes of each process.
 
-AT_ONCE, EACH = 50, 3
-"""How many of those talk at a time, and the turns that each takes."""
+    The driver, this process, has the model too.
+    """
 
-BOTH = "temporalio, litellm"
-OWN = f"{BOTH}, sqlalchemy"
-"""Processes that have only imported: what both contenders do, what ours does."""
-
-IMPORTS = {
-    BOTH: "temporalio.client, temporalio.worker, temporalio.contrib.pydantic, litellm",
-    OWN: "temporalio.client, temporalio.worker, temporalio.contrib.pydantic, litellm, "
-    "sqlalchemy.ext.asyncio",
-}
-
-IMPORTED = """
-import os
-import {modules}
-print(int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6)
-"""
+    rate: float
+    worker: float
+    server: float
+    driver: float
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rate:
-    """Turns a second of floor and ours, and their ratio with its middle half."""
+    """A contender's rounds: medians, and ratios to the floor's; of turns with the middle half."""
 
     workers: int
     sessions: int
-    floor: float
-    ours: float
+    contender: str
+    rate: float
     ratio: tuple[float, float, float]
+    worker_ms: float
+    worker_ratio: float
+    server_ms: float
+    driver_ms: float
 
 
 async def measure(options: argparse.Namespace) -> Figures:
@@ -71,105 +74,77 @@ async def measure(options: argparse.Namespace) -> Figures:
     with tempfile.TemporaryDirectory() as folder:
         async with stage(Path(folder)) as made:
             for workers in (1, 2):
-                async with made.contenders([FLOOR, OURS], workers=workers) as contenders:
-                    rates += [
-                        await _compared(contenders, workers, sessions, rounds)
-                        for sessions in SESSIONS
-                    ]
-            processes = await _processes(made)
-            sessions = {kind: await _sessions(made, kind) for kind in (FLOOR, OURS)}
+                kinds = [FLOOR, FREE, OURS] if workers == FREE_TOO[0] else [FLOOR, OURS]
+                async with made.contenders(kinds, workers=workers) as contenders:
+                    for sessions in SESSIONS:
+                        free = (workers, sessions) == FREE_TOO
+                        taking = [one for one in contenders if free or one.kind != FREE]
+                        rates += await _compared(taking, workers, sessions, rounds)
+            processes = await processes_mb(made)
+            memory = {kind: await sessions_kb(made, kind) for kind in (FLOOR, OURS)}
     return {
         "rates": [asdict(rate) for rate in rates],
         "processes_mb": processes,
-        "sessions_kb": sessions,
+        "sessions_kb": memory,
     }
 
 
 async def _compared(
     contenders: Sequence[Contender], workers: int, sessions: int, rounds: int
-) -> Rate:
-    talks: dict[str, list[Talk]] = {}
-    for contender in contenders:
-        talks[contender.kind] = await _opened(contender, sessions)
-    found: dict[str, list[float]] = {kind: [] for kind in talks}
+) -> list[Rate]:
+    talks = {one.kind: await _opened(one, sessions) for one in contenders}
+    found: dict[str, list[Round]] = {kind: [] for kind in talks}
     for number in range(rounds):
-        for kind in sorted(talks, reverse=bool(number % 2)):
-            found[kind].append(await _rate(talks[kind], SESSIONS[sessions]))
+        for one in contenders[:: -1 if number % 2 else 1]:
+            found[one.kind].append(await _round(one, talks[one.kind], SESSIONS[sessions]))
     for talk in (talk for kind in talks.values() for talk in kind):
         await talk.handle.terminate()
-    pairs = zip(found[OURS], found[FLOOR], strict=True)
-    low, middle, high = statistics.quantiles(
-        [ours / floor for ours, floor in pairs], n=4, method="inclusive"
-    )
+    return [_summed(made, found[FLOOR], workers, sessions, kind) for kind, made in found.items()]
+
+
+def _summed(
+    made: Sequence[Round], floor: Sequence[Round], workers: int, sessions: int, kind: str
+) -> Rate:
+    pairs = list(zip(made, floor, strict=True))
+    low, middle, high = quartiles([one.rate / held.rate for one, held in pairs])
     return Rate(
         workers=workers,
         sessions=sessions,
-        floor=statistics.median(found[FLOOR]),
-        ours=statistics.median(found[OURS]),
+        contender=kind,
+        rate=statistics.median(one.rate for one in made),
         ratio=(middle, low, high),
+        worker_ms=statistics.median(one.worker for one in made),
+        worker_ratio=statistics.median(one.worker / held.worker for one, held in pairs),
+        server_ms=statistics.median(one.server for one in made),
+        driver_ms=statistics.median(one.driver for one in made),
     )
+
+
+async def _round(contender: Contender, talks: Sequence[Talk], turns: int) -> Round:
+    """Take the turns of a round, and look at the processes' clocks before and after."""
+
+    def clocks() -> tuple[float, float, float]:
+        workers = sum(map(cpu_seconds, contender.pids))
+        return workers, cpu_seconds(contender.stage.server), time.process_time()
+
+    before = clocks()
+    rate = await _rate(talks, turns)
+    taken = (after - earlier for after, earlier in zip(clocks(), before, strict=True))
+    worker, server, driver = (1000 * seconds / (len(talks) * turns) for seconds in taken)
+    return Round(rate=rate, worker=worker, server=server, driver=driver)
 
 
 async def _opened(contender: Contender, sessions: int) -> list[Talk]:
     """Start sessions that have had a turn."""
     talks = [await contender.open() for _ in range(sessions)]
-    await _rate(talks, 1)
+    await take_turns(talks, 1)
     return talks
 
 
 async def _rate(talks: Sequence[Talk], turns: int) -> float:
-    async def work(talk: Talk) -> None:
-        for number in range(turns):
-            await talk.say(question(number))
-
     began = time.perf_counter()
-    await asyncio.gather(*(work(talk) for talk in talks))
+    await take_turns(talks, turns)
     return len(talks) * turns / (time.perf_counter() - began)
-
-
-async def _processes(stage: Stage) -> dict[str, list[float]]:
-    """Return the megabytes of processes: of imports alone, and of workers after a long session."""
-    found: dict[str, list[float]] = {name: [] for name in (*IMPORTS, FLOOR, OURS)}
-    for _ in range(SAMPLES):
-        for name, modules in IMPORTS.items():
-            found[name].append(_imported(modules))
-        for kind in (FLOOR, OURS):
-            async with stage.contender(kind) as contender:
-                await _rate([await contender.open()], LONG)
-                found[kind].append(resident(*contender.pids))
-    return found
-
-
-def _imported(modules: str) -> float:
-    environment = {**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
-    code = IMPORTED.format(modules=modules)
-    return float(subprocess.check_output([sys.executable, "-c", code], env=environment))
-
-
-async def _sessions(stage: Stage, kind: str) -> dict[str, float]:
-    """Return what a worker grows by with each session that lives on, in kilobytes.
-
-    The cache of workflows has room for the sessions that warm the worker up and for as many as are
-    measured. Each one after them pushes another out: what the worker grows by then is what an
-    evicted session leaves behind.
-    """
-    async with stage.contender(kind, cached=AT_ONCE + CACHED) as contender:
-        await _grown(contender, AT_ONCE)
-        return {
-            "cached": await _grown(contender, CACHED),
-            "evicted": await _grown(contender, EVICTED),
-        }
-
-
-async def _grown(contender: Contender, sessions: int) -> float:
-    """Hold sessions that live on; returns the slope, as each reading is off by megabytes."""
-    (pid,) = contender.pids
-    held = range(0, sessions + 1, AT_ONCE)
-    megabytes = [resident(pid)]
-    for _ in held[1:]:
-        await _rate([await contender.open() for _ in range(AT_ONCE)], EACH)
-        megabytes.append(resident(pid))
-    return 1000 * statistics.linear_regression(held, megabytes).slope
 
 
 def sheets(figures: Figures) -> list[Sheet]:
@@ -179,9 +154,10 @@ def sheets(figures: Figures) -> list[Sheet]:
         middle, low, high = rate["ratio"]
         rates.append(
             [
-                *(str(rate["workers"]), str(rate["sessions"])),
-                *(f"{rate['floor']:.1f}", f"{rate['ours']:.1f}"),
-                *(f"{middle:.2f}", f"{low:.2f} to {high:.2f}"),
+                *(str(rate["workers"]), str(rate["sessions"]), rate["contender"]),
+                *(f"{rate['rate']:.1f}", f"{middle:.2f}", f"{low:.2f} to {high:.2f}"),
+                *(f"{rate['worker_ms']:.1f}", f"{rate['worker_ratio']:.2f}"),
+                *(f"{rate['server_ms']:.1f}", f"{rate['driver_ms']:.1f}"),
             ]
         )
     processes = figures["processes_mb"]
@@ -200,14 +176,10 @@ def sheets(figures: Figures) -> list[Sheet]:
         )
     return [
         Sheet(
-            title="Turns a second",
+            title="Turns a second, and processor time a turn; the driver has the model too",
             columns=(
-                "workers",
-                "sessions",
-                "held/s",
-                "agentmem/s",
-                "agentmem / held",
-                "middle half",
+                *("workers", "sessions", "contender", "turns/s", "turns / held", "middle half"),
+                *("worker CPU ms a turn", "CPU / held", "server CPU ms", "driver CPU ms"),
             ),
             rows=rates,
         ),
@@ -227,22 +199,60 @@ def sheets(figures: Figures) -> list[Sheet]:
 
 
 def ratios(figures: Figures) -> dict[str, float]:
-    """Return our turns a second, and our worker's memory over imports, to the floor's."""
-    rates = {
-        f"{rate['sessions']} sessions, {rate['workers']} workers": rate["ratio"][0]
-        for rate in figures["rates"]
-    }
+    """Return ours to the floor's: turns a second, processor time, memory over imports."""
+    found: dict[str, float] = {}
+    for rate in _ours(figures):
+        found[_row(rate)] = rate["ratio"][0]
+        if "worker_ratio" in rate:  # older files do not have it
+            found[f"{_row(rate)}: worker CPU"] = rate["worker_ratio"]
     processes = figures.get("processes_mb")
     if processes is None:  # an older file
-        return rates
+        return found
     alone, floor, ours = (statistics.median(processes[name]) for name in (BOTH, FLOOR, OURS))
-    return {**rates, f"MB over imports, {LONG} turns": (ours - alone) / (floor - alone)}
+    return {**found, f"MB over imports, {LONG} turns": (ours - alone) / (floor - alone)}
 
 
 def sizes(figures: Figures) -> dict[str, float]:
-    """Return the kilobytes that a session takes of our worker."""
-    found = figures.get("sessions_kb", {OURS: {}})  # older files do not have it
-    return {f"kB a session, {name}": kb for name, kb in found[OURS].items()}
+    """Return a worker's megabytes over imports, and the kilobytes that a session takes of ours."""
+    found: dict[str, float] = {}
+    processes = figures.get("processes_mb", {})  # older files have neither
+    for kind in (FLOOR, OURS):
+        for name in [one for one in IMPORTS if kind in processes and one in processes]:
+            over = statistics.median(processes[kind]) - statistics.median(processes[name])
+            found[f"{kind}, {LONG} turns: MB over {name}"] = over
+    sessions = figures.get("sessions_kb", {OURS: {}})[OURS]
+    return found | {f"kB a session, {name}": kb for name, kb in sessions.items()}
+
+
+def goals(figures: Figures) -> list[Goal]:
+    """Return the goals of turns a second and of a worker's memory."""
+    slowest = min(_ours(figures), key=lambda rate: rate["ratio"][0])
+    processes = figures["processes_mb"]
+    ours, alone = processes[OURS], statistics.median(processes[OWN])
+    return [
+        Goal(
+            what="turns a second at least 0.9 of the floor",
+            limit=0.9,
+            worst=slowest["ratio"][0],
+            where=_row(slowest),
+            least=True,
+        ),
+        Goal(
+            what=f"a worker after {LONG} turns at most 50 MB over a process that has imported "
+            "temporalio, sqlalchemy and litellm",
+            limit=50,
+            worst=statistics.median(ours) - alone,
+            where=f"the median of {len(ours)} workers; the largest {max(ours) - alone:.1f}",
+        ),
+    ]
+
+
+def _ours(figures: Figures) -> list[Figures]:
+    return [rate for rate in figures["rates"] if rate.get("contender", OURS) == OURS]
+
+
+def _row(rate: Figures) -> str:
+    return f"{rate['sessions']} sessions, {rate['workers']} workers"
 
 
 BENCHMARK = Benchmark(
@@ -251,6 +261,7 @@ BENCHMARK = Benchmark(
     measure=measure,
     sheets=sheets,
     ratios=ratios,
+    goals=goals,
     sizes=sizes,
 )
 

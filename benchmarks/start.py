@@ -194,7 +194,7 @@ def ratios(figures: Figures) -> dict[str, float]:
 def sizes(figures: Figures) -> dict[str, float]:
     """Return our seconds to a stage, and what imports and starts of workflows take."""
     starts = {
-        f"a worker is or has {name}, s": statistics.median(seconds)
+        f"from a worker's start until {name}, s": statistics.median(seconds)
         for name, seconds in figures["starts"][OURS].items()
     }
     imports = {f"import of {name}, s": seconds for name, seconds in figures["imports"].items()}

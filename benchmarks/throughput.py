@@ -2,9 +2,9 @@
 
 The contenders take rounds in turn. In a round each session takes its turns one after another, all
 sessions at once; a ratio is the median over pairs of rounds. Server, driver and workers share the
-machine's cores, so that a worker that takes more processor time does not give fewer turns a second
-before the cores are full: it has a ratio of its own. Memory is that of three workers each, in turn
-too; what a session takes of it is of one worker. Needs Linux (/proc, clocks of other processes).
+machine's cores, so that more processor time of a worker costs fewer turns a second only in part: it
+has a ratio of its own. Memory is that of three workers each, in turn too; what a session takes of
+it is of one worker. Needs Linux (/proc, clocks of other processes).
 """
 
 import argparse

@@ -23,7 +23,7 @@ TITLES = ("database", "operation", "tasks", "floor/s", "ours/s", "ours / floor",
 
 async def measure(options: argparse.Namespace) -> Figures:
     """Run what was asked for, row by row, and return the figures."""
-    rounds = options.rounds or (81 if options.full else 41)
+    rounds = options.rounds or (81 if options.full else 31)
     only = options.only or ["sqlite", "postgresql"]
     comparison = Comparison(rounds, options.seconds)
     rows: list[Row] = []

@@ -114,7 +114,8 @@ class Conversation:
         """
         view = self.view()
         ids = [*(message.id for message in view.messages), *aside]
-        short = {i: SHORTENED_BYTES for i in ids if i in self.log.shortened}
+        shortened = self.log.shortened
+        short = {i: SHORTENED_BYTES for i in ids if i in shortened} if shortened else {}
         return self.reference([system, *ids], short | view.clipped)
 
     def reference(self, ids: Sequence[str], clipped: dict[str, int] | None = None) -> Prompt:

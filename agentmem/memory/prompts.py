@@ -35,10 +35,11 @@ class PromptReferences:
 
     def refer(self, memory: str, ids: Sequence[str], clipped: Mapping[str, int]) -> Prompt:
         """Refer to messages; those that no worker can have seen yet travel along, up to a page."""
+        log = self._log  # read once a message: a view may hold thousands
         return Prompt(
             memory=memory,
             view=to_ranges(ids),
-            retried={i: self._log[i].attempt for i in ids if self._log[i].attempt != 1},
+            retried={i: attempt for i in ids if (attempt := log[i].attempt) != 1},
             new=self._unseen(set(ids)),
             clipped=dict(clipped),
         )

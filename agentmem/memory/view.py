@@ -1,5 +1,6 @@
 """Which messages of a conversation a model is shown: whole groups, newest first."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -58,11 +59,14 @@ def select(
     minimum = {newest, len(groups) - 1}
     if groups[0][0].role is Role.SUMMARY:
         minimum.add(0)
-    start = _start(groups, minimum, window, max_tokens, size)
+    least = sum(size(message) for i in minimum for message in groups[i])
+    start = _start(groups, minimum, least, window, max_tokens, size)
     kept = [groups[i] for i in sorted(minimum) if i < start] + list(groups[start:])
     while not _opens(kept[0]):
         kept.pop(0)
     messages = [message for group in kept for message in group]
+    if max_tokens is None or least <= max_tokens:
+        return View(messages=messages)
     return View(messages=messages, clipped=_clips(kept, max_tokens, size))
 
 
@@ -73,6 +77,7 @@ def _opens(group: Group) -> bool:
 def _start(
     groups: Sequence[Group],
     minimum: set[int],
+    tokens: int,
     window: int | None,
     max_tokens: int | None,
     size: Callable[[Message], int],
@@ -82,29 +87,24 @@ def _start(
     if window is None and max_tokens is None:
         return 0
     count = sum(len(groups[i]) for i in minimum)
-    tokens = sum(size(message) for i in minimum for message in groups[i])
+    most = math.inf if window is None else window
+    budget = math.inf if max_tokens is None else max_tokens
     start = last
     for index in range(last - 1, -1, -1):
         if index not in minimum:
-            count += len(groups[index])
-            tokens += sum(map(size, groups[index]))
-        over_window = window is not None and count > window
-        over_budget = max_tokens is not None and tokens > max_tokens
-        if index not in minimum and (over_window or over_budget):
-            break
+            group = groups[index]
+            count += len(group)
+            tokens += sum(map(size, group))
+            if count > most or tokens > budget:
+                break
         start = index
     return start
 
 
 def _clips(
-    kept: Sequence[Group], max_tokens: int | None, size: Callable[[Message], int]
+    kept: Sequence[Group], max_tokens: int, size: Callable[[Message], int]
 ) -> dict[str, int]:
-    """Say how to shorten the minimum where it alone is over the budget."""
-    if (
-        max_tokens is None
-        or sum(size(message) for group in kept for message in group) <= max_tokens
-    ):
-        return {}
+    """Say how to shorten the minimum, which alone is over the budget."""
     clipped: dict[str, int] = {}
     *summary, user = [group[0] for group in kept if _opens(group)]
     room = max_tokens - sum(map(size, summary))

@@ -18,6 +18,8 @@ def plain(value: Any) -> Any:
 
 def plain_text(text: str) -> str:
     """Return a text as every encoder takes it: `plain` for the common case."""
+    if text.isascii():  # known without looking through it
+        return text
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -69,10 +69,12 @@ def render(messages: Sequence[Message], *, clipped: Mapping[str, int]) -> list[J
     Raises:
         InvalidInput: The user said nothing: no provider answers that.
     """
-    shown = [
-        _clipped(message, clipped[message.id]) if message.id in clipped else message
-        for message in messages
-    ]
+    shown = messages
+    if clipped:
+        shown = [
+            _clipped(message, clipped[message.id]) if message.id in clipped else message
+            for message in messages
+        ]
     system = "\n\n".join(m.text for m in shown if m.role is Role.SYSTEM and m.text.strip())
     talk = [group for group in groups(shown) if not _is_blank(group[0])]
     while talk and talk[0][0].role not in (Role.USER, Role.SUMMARY):
@@ -90,13 +92,13 @@ def render(messages: Sequence[Message], *, clipped: Mapping[str, int]) -> list[J
 
 def _group(group: Group, ids: set[str]) -> list[JSONObject]:
     message = group[0]
-    if message.role is Role.SUMMARY:
-        return [{"role": "user", "content": SUMMARY + plain_text(message.text)}]
     if message.role is Role.USER:
         return [{"role": "user", "content": _user_content(message)}]
+    if message.role is Role.SUMMARY:
+        return [{"role": "user", "content": SUMMARY + plain_text(message.text)}]
     rendered: JSONObject = {"role": "assistant", "content": _assistant_content(message)}
     if not message.calls:
-        return [rendered | _written(message)]
+        return [_written(message, rendered)]
     results = {result.call: result for result in reversed(group[1:])}
     calls: list[JSONObject] = []
     answers: list[JSONObject] = []
@@ -107,12 +109,13 @@ def _group(group: Group, ids: set[str]) -> list[JSONObject]:
         ids.add(name)
         calls.append(_call(call, name))
         answers.append(_answer(results.get(call.id), name))
-    return [rendered | {"tool_calls": calls} | _written(message), *answers]
+    return [_written(message, {**rendered, "tool_calls": calls}), *answers]
 
 
-def _written(message: Message) -> JSONObject:
+def _written(message: Message, rendered: JSONObject) -> JSONObject:
+    """Return a rendered message with the provider's own fields."""
     # The whole conversation is rendered for each call: what most messages have none of costs none.
-    return plain(written(message)) if message.reasoning or message.fields else {}
+    return rendered | plain(written(message)) if message.reasoning or message.fields else rendered
 
 
 def _user_content(message: Message) -> str | list[JSONObject]:
@@ -122,7 +125,8 @@ def _user_content(message: Message) -> str | list[JSONObject]:
 
 
 def _assistant_content(message: Message) -> str | list[JSONObject] | None:
-    text = plain_text(message.text) if message.text.strip() else ""
+    said = message.text
+    text = plain_text(said) if said.strip() else ""
     parts: list[JSONObject] = plain(content_parts(message)) if message.reasoning else []
     if parts:
         return [*parts, {"type": "text", "text": text}] if text else parts
@@ -158,10 +162,13 @@ def _answer(result: Message | None, name: str) -> JSONObject:
 
 
 def _is_blank(message: Message) -> bool:
-    if message.role is Role.SYSTEM:
+    role, content = message.role, message.content
+    if role is Role.SYSTEM:
         return True  # it stands in front already
-    if message.role is Role.USER and not isinstance(message.content, str):
-        return all(map(_is_blank_part, message.content))
+    if isinstance(content, str):
+        return not message.calls and not content.strip()
+    if role is Role.USER:
+        return all(map(_is_blank_part, content))
     return not message.calls and not message.text.strip()
 
 

@@ -1,6 +1,6 @@
 """Run all benchmarks, one after another, each in a process of its own: `make bench`.
 
-The figures are kept in benchmarks/figures, those of the run before in a folder below, and
+The figures are kept in benchmarks/figures, with what the run before is compared by, and
 docs/performance.md is made from them.
 """
 

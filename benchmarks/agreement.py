@@ -2,16 +2,15 @@
 
 import importlib
 import json
-import shutil
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from benchmarks.report import FIGURES, Benchmark, Figures, Sheet, put
+from benchmarks.report import FIGURES, Figures, Sheet, put
 
-EARLIER = FIGURES / "earlier"
-"""The figures of the run before the last."""
+EARLIER = FIGURES / "earlier.json"
+"""What the run before the last is compared by."""
 
 CLOSE = 0.10
 
@@ -40,13 +39,28 @@ class _Row:
         return [self.benchmark, self.figure, *numbers, apart]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Compared:
+    """What a whole run is compared by.
+
+    Attributes:
+        run: When it began, and its commit.
+        ratios: To the floors, by benchmark and by what they are of.
+        sizes: What has no floor, likewise.
+    """
+
+    run: str
+    ratios: dict[str, dict[str, float]]
+    sizes: dict[str, dict[str, float]]
+
+
 def keep_earlier(names: Sequence[str]) -> None:
-    """Put the kept figures aside, before a run makes new ones, if they are of one whole run."""
-    if _run(FIGURES, names) is None:
-        return  # a run that was broken off, or one benchmark alone: the earlier stays
-    EARLIER.mkdir(exist_ok=True)
-    for name in names:
-        shutil.copy(_file(FIGURES, name), EARLIER)
+    """Put aside what the kept figures are compared by, before a run makes new ones.
+
+    Figures that are not of one whole run are not: one that was broken off, or one benchmark alone.
+    """
+    if _run(names) is not None:
+        EARLIER.write_text(json.dumps(asdict(_last(names)), indent=1) + "\n")
 
 
 def write(names: Sequence[str]) -> None:
@@ -55,7 +69,7 @@ def write(names: Sequence[str]) -> None:
     Raises:
         ValueError: The kept figures are not of one whole run, or of the earlier one.
     """
-    if _run(EARLIER, names) is not None:
+    if EARLIER.is_file():
         put("benchmarks/agreement.py", text(names))
 
 
@@ -63,63 +77,61 @@ def text(names: Sequence[str]) -> str:
     """Return the comparison of these benchmarks: which runs they are, and the tables.
 
     Raises:
-        ValueError: The figures of a folder are not of one whole run, or both are the same run.
+        ValueError: The kept figures are not of one whole run, or both are the same run.
     """
-    earlier, last = (_needed(folder, names) for folder in (EARLIER, FIGURES))
-    if earlier == last:
-        raise ValueError(f"both runs are that of {last}: run all benchmarks again (make bench)")
-    both = f"The earlier run began at {earlier}, the last at {last}."
-    return "\n\n".join([both, *(sheet.markdown() for sheet in sheets(names))])
+    earlier, last = Compared(**json.loads(EARLIER.read_text())), _last(names)
+    if earlier.run == last.run:
+        raise ValueError(f"both runs are that of {last.run}: run all benchmarks again (make bench)")
+    both = f"The earlier run began at {earlier.run}, the last at {last.run}."
+    tables = (
+        _sheet("ratios", "ratio to the floor", _rows(earlier.ratios, last.ratios)),
+        _sheet("figures without a floor", "figure", _rows(earlier.sizes, last.sizes)),
+    )
+    return "\n\n".join([both, *(sheet.markdown() for sheet in tables)])
 
 
-def _needed(folder: Path, names: Sequence[str]) -> str:
-    if (run := _run(folder, names)) is None:
-        each = ", ".join(f"{name} of {_said(folder, name) or 'none'}" for name in names)
+def _last(names: Sequence[str]) -> Compared:
+    if (run := _run(names)) is None:
+        each = ", ".join(f"{name} of {_said(name) or 'none'}" for name in names)
         raise ValueError(
-            f"the figures in {folder} are not all of one run: {each}. "
+            f"the figures in {FIGURES} are not all of one run: {each}. "
             "Run all benchmarks again (make bench)"
         )
-    return run
+    found = {name: importlib.import_module(f"benchmarks.{name}").BENCHMARK for name in names}
+    return Compared(
+        run=run,
+        ratios={name: one.ratios(_figures(name)) for name, one in found.items()},
+        sizes={name: one.sizes(_figures(name)) for name, one in found.items()},
+    )
 
 
-def _run(folder: Path, names: Sequence[str]) -> str | None:
+def _run(names: Sequence[str]) -> str | None:
     """Return the run that all these figures are of; None where there is no such run."""
-    runs = {_said(folder, name) for name in names}
+    runs = {_said(name) for name in names}
     return runs.pop() if len(runs) == 1 else None
 
 
-def _said(folder: Path, name: str) -> str | None:
+def _said(name: str) -> str | None:
     """Return the run that a file of figures says it is of: when it began and its commit."""
-    if not _file(folder, name).is_file():
+    if not _file(name).is_file():
         return None
-    figures = _figures(folder, name)
+    figures = _figures(name)
     if "run" not in figures:
         return None
     commit = figures["commit"]
     return f"{figures['run']} (commit {commit})" if commit else figures["run"]
 
 
-def sheets(names: Sequence[str]) -> list[Sheet]:
-    """Return the ratios of both runs and how far apart they are; then what has no floor."""
-    ratios: list[_Row] = []
-    sizes: list[_Row] = []
-    for name in names:
-        benchmark: Benchmark = importlib.import_module(f"benchmarks.{name}").BENCHMARK
-        earlier, last = (_figures(folder, name) for folder in (EARLIER, FIGURES))
-        ratios += _rows(name, benchmark.ratios(earlier), benchmark.ratios(last))
-        sizes += _rows(name, benchmark.sizes(earlier), benchmark.sizes(last))
-    return [
-        _sheet("ratios", "ratio to the floor", ratios),
-        _sheet("figures without a floor", "figure", sizes),
-    ]
-
-
-def _rows(name: str, earlier: dict[str, float], last: dict[str, float]) -> list[_Row]:
+def _rows(earlier: dict[str, dict[str, float]], last: dict[str, dict[str, float]]) -> list[_Row]:
     """Return a row for what either run has: none is left out without a word."""
-    return [
-        _Row(benchmark=name, figure=what, earlier=earlier.get(what), last=last.get(what))
-        for what in {**earlier, **last}
-    ]
+    rows: list[_Row] = []
+    for name, found in last.items():
+        before = earlier.get(name, {})
+        rows += [
+            _Row(benchmark=name, figure=what, earlier=before.get(what), last=found.get(what))
+            for what in {**before, **found}
+        ]
+    return rows
 
 
 def _sheet(what: str, column: str, rows: Sequence[_Row]) -> Sheet:
@@ -138,9 +150,9 @@ def _sheet(what: str, column: str, rows: Sequence[_Row]) -> Sheet:
     )
 
 
-def _figures(folder: Path, name: str) -> Figures:
-    return json.loads(_file(folder, name).read_text())
+def _figures(name: str) -> Figures:
+    return json.loads(_file(name).read_text())
 
 
-def _file(folder: Path, name: str) -> Path:
-    return folder / f"{name}.json"
+def _file(name: str) -> Path:
+    return FIGURES / f"{name}.json"

@@ -168,8 +168,7 @@ def measured_on(figures: Figures) -> str:
     system = made.pop("system")
     packages = ", ".join(f"{name} {number}" for name, number in made.items())
     before, after = figures["load"]
-    took = figures.get("took_seconds")  # older files do not have it
-    minutes = f" in {took / 60:.1f} minutes" if took is not None else ""
+    minutes = f" in {figures['took_seconds'] / 60:.1f} minutes"
     date = f" on {figures['run'][:10]}" if "run" in figures else ""  # alone, it has neither
     commit = f" (commit {figures['commit']})" if figures.get("commit") else ""
     return (

@@ -69,12 +69,11 @@ def ratios(figures: Figures) -> dict[str, float]:
 
 def sizes(figures: Figures) -> dict[str, float]:
     """Return seconds after a kill: they have a limit of their own, and not a floor's."""
-    first = figures.get("first", {})  # older files do not have it
+    first = figures["first"]
     until = {
         f"first answer after SIGKILL, {kind}: until it is {what}, s": first[f"{what}/{kind}"]
         for kind in KINDS
         for what in ("accepted", "answered")
-        if first
     }
     in_call = {f"SIGKILL in a model call, {what}, s": s for what, s in _in_call(figures).items()}
     return {what: statistics.median(seconds) for what, seconds in (until | in_call).items()}

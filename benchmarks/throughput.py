@@ -203,11 +203,8 @@ def ratios(figures: Figures) -> dict[str, float]:
     found: dict[str, float] = {}
     for rate in _ours(figures):
         found[_row(rate)] = rate["ratio"][0]
-        if "worker_ratio" in rate:  # older files do not have it
-            found[f"{_row(rate)}: worker CPU"] = rate["worker_ratio"]
-    processes = figures.get("processes_mb")
-    if processes is None:  # an older file
-        return found
+        found[f"{_row(rate)}: worker CPU"] = rate["worker_ratio"]
+    processes = figures["processes_mb"]
     alone, floor, ours = (statistics.median(processes[name]) for name in (BOTH, FLOOR, OURS))
     return {**found, f"MB over imports, {LONG} turns": (ours - alone) / (floor - alone)}
 
@@ -215,12 +212,12 @@ def ratios(figures: Figures) -> dict[str, float]:
 def sizes(figures: Figures) -> dict[str, float]:
     """Return a worker's megabytes over imports, and the kilobytes that a session takes of ours."""
     found: dict[str, float] = {}
-    processes = figures.get("processes_mb", {})  # older files have neither
+    processes = figures["processes_mb"]
     for kind in (FLOOR, OURS):
-        for name in [one for one in IMPORTS if kind in processes and one in processes]:
+        for name in IMPORTS:
             over = statistics.median(processes[kind]) - statistics.median(processes[name])
             found[f"{kind}, {LONG} turns: MB over {name}"] = over
-    sessions = figures.get("sessions_kb", {OURS: {}})[OURS]
+    sessions = figures["sessions_kb"][OURS]
     return found | {f"kB a session, {name}": kb for name, kb in sessions.items()}
 
 

@@ -9,8 +9,6 @@ import pytest
 from benchmarks import agreement, goals
 from benchmarks.__main__ import NAMES
 from benchmarks.report import DOCS, FIGURES, Benchmark, Figures, measured_on, part_of, put
-from benchmarks.stage import FLOOR, OURS
-from benchmarks.throughput import BOTH
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -74,57 +72,68 @@ def test_a_goal_below_its_least_is_missed(
     assert row.endswith(f"| at least 0.7 | {worst} | SQLite, memorize, new key, 32 tasks | {met} |")
 
 
-def test_ratios_that_are_apart_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two runs: two ratios are close, one is not, and those of one run alone are named as such."""
-
-    def rate(sessions: int, ratio: float) -> dict[str, object]:
-        return {"sessions": sessions, "workers": 1, "ratio": [ratio, ratio, ratio]}
-
-    both = [rate(1, 1.0), rate(10, 1.0)]
-    runs = {
-        "earlier": [*both, rate(20, 1.0)],
-        ".": [rate(1, 1.05), rate(10, 0.8), rate(50, 1.0), rate(60, 1.0)],
-    }
-    for folder, rates in runs.items():
-        (tmp_path / folder).mkdir(exist_ok=True)
-        figures = {
-            "rates": rates,
-            "processes_mb": {BOTH: [200.0], FLOOR: [220.0], OURS: [250.0]},
-            "sessions_kb": {OURS: {"cached": 150.0}},
-        }
-        (tmp_path / folder / "throughput.json").write_text(json.dumps(figures))
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give a folder for the figures of runs."""
     monkeypatch.setattr(agreement, "FIGURES", tmp_path)
-    monkeypatch.setattr(agreement, "EARLIER", tmp_path / "earlier")
-    (sheet, _) = agreement.sheets(["throughput"])
-    assert sheet.title == (
-        "Two whole runs: 2 of 3 ratios within 10% of each other, the median 5.0% apart; "
-        "2 only in the last run; 1 only in the earlier run"
-    )
-    alone = ["only in the earlier", "only in the last", "only in the last"]
-    assert [row[-1] for row in sheet.rows] == ["5%", "20%", alone[0], "0%", *alone[1:]]
+    monkeypatch.setattr(agreement, "EARLIER", tmp_path / "earlier.json")
+    return tmp_path
 
 
-def test_a_dream_that_got_dearer_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _measured(folder: Path, run: str, *names: str, **changed: object) -> None:
+    """Write figures as these benchmarks do within a run; alone if it is empty."""
+    for name in names:
+        made = json.loads((FIGURES / f"{name}.json").read_text())
+        made = {key: value for key, value in made.items() if key not in ("run", "commit")}
+        if run:
+            made |= {"run": run, "commit": "1234567"}
+        (folder / f"{name}.json").write_text(json.dumps(made | changed))
+
+
+def test_ratios_that_are_apart_are_counted(folder: Path) -> None:
+    """Two runs: one ratio is close, one is not, and those of one run alone are named as such."""
+
+    def rows(**ratios: float) -> list[object]:
+        return [
+            {"database": "SQLite", "operation": name, "tasks": 1, "pair": {"ratio": ratio}}
+            for name, ratio in ratios.items()
+        ]
+
+    _measured(folder, "one", "memory", rows=rows(close=1.0, apart=1.0, gone=1.0))
+    agreement.keep_earlier(["memory"])
+    _measured(folder, "two", "memory", rows=rows(close=1.05, apart=0.8, new=1.0, newer=1.0))
+    text = agreement.text(["memory"])
+    assert (
+        "Two whole runs: 1 of 2 ratios within 10% of each other, the median 12.5% apart; "
+        "2 only in the last run; 1 only in the earlier run:"
+    ) in text
+    for row in (
+        "| SQLite, close, 1 tasks | 1.00 | 1.05 | 5% |",
+        "| SQLite, apart, 1 tasks | 1.00 | 0.80 | 20% |",
+        "| SQLite, gone, 1 tasks | 1.00 |  | only in the earlier |",
+        "| SQLite, new, 1 tasks |  | 1.00 | only in the last |",
+    ):
+        assert row in text
+
+
+def test_a_dream_that_got_dearer_shows(folder: Path) -> None:
     """What has no floor is compared too: a dream of twice the requests is far apart."""
+    _measured(folder, "one", "dreams")
+    agreement.keep_earlier(["dreams"])
     kept = json.loads((FIGURES / "dreams.json").read_text())
-    for folder, times in {"earlier": 1, ".": 2}.items():
-        (tmp_path / folder).mkdir(exist_ok=True)
-        rows = [{**row, "requests": times * row["requests"]} for row in kept["rows"]]
-        (tmp_path / folder / "dreams.json").write_text(json.dumps({**kept, "rows": rows}))
-    monkeypatch.setattr(agreement, "FIGURES", tmp_path)
-    monkeypatch.setattr(agreement, "EARLIER", tmp_path / "earlier")
-    (_, sheet) = agreement.sheets(["dreams"])
-    found = {row[1]: row[-1] for row in sheet.rows}
-    assert found["10 facts, 100 messages: requests"] == "100%"
-    assert found["10 facts, 100 messages: prompts kB"] == "0%"
+    rows = [{**row, "requests": 2 * row["requests"]} for row in kept["rows"]]
+    _measured(folder, "two", "dreams", rows=rows)
+    found = [row.split(" | ") for row in agreement.text(["dreams"]).splitlines()]
+    apart = {row[1]: row[-1] for row in found if len(row) == 5}
+    assert apart["10 facts, 100 messages: requests"] == "100% |"
+    assert apart["10 facts, 100 messages: prompts kB"] == "0% |"
 
 
 def test_how_long_a_benchmark_took_is_said() -> None:
-    """The sentence about the machine has the minutes, if the file has them."""
+    """The sentence about the machine has the minutes; a benchmark that ran alone has no commit."""
     figures = json.loads((FIGURES / "dreams.json").read_text())
-    figures.pop("took_seconds", None)
-    assert measured_on(figures).startswith("Measured on ")
-    assert measured_on({**figures, "took_seconds": 312}).startswith("Measured in 5.2 minutes on ")
+    alone = {key: value for key, value in figures.items() if key not in ("run", "commit")}
+    assert measured_on({**alone, "took_seconds": 312}).startswith("Measured in 5.2 minutes on ")
 
 
 def test_date_and_commit_are_said() -> None:
@@ -133,24 +142,6 @@ def test_date_and_commit_are_said() -> None:
     figures |= {"run": "2026-11-30T09:22:01Z", "commit": "1234567+", "took_seconds": 60}
     begins = "Measured on 2026-11-30 (commit 1234567+) in 1.0 minutes on "
     assert measured_on(figures).startswith(begins)
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give a folder for the figures of runs."""
-    monkeypatch.setattr(agreement, "FIGURES", tmp_path)
-    monkeypatch.setattr(agreement, "EARLIER", tmp_path / "earlier")
-    return tmp_path
-
-
-def _measured(folder: Path, run: str, *names: str) -> None:
-    """Write figures as these benchmarks do within a run; alone if it is empty."""
-    for name in names:
-        made = json.loads((FIGURES / f"{name}.json").read_text())
-        made = {key: value for key, value in made.items() if key not in ("run", "commit")}
-        if run:
-            made |= {"run": run, "commit": "1234567"}
-        (folder / f"{name}.json").write_text(json.dumps(made))
 
 
 def test_a_first_run_is_compared_with_nothing(folder: Path) -> None:
@@ -183,7 +174,7 @@ def test_a_mix_of_runs_is_no_whole_run(folder: Path, other: str) -> None:
     with pytest.raises(ValueError, match="not all of one run: dreams of one"):
         agreement.text(both)
     agreement.keep_earlier(both)
-    assert json.loads((folder / "earlier" / "start.json").read_text())["run"] == "one"
+    assert json.loads((folder / "earlier.json").read_text())["run"] == "one (commit 1234567)"
 
 
 def test_a_page_without_the_marks_is_refused(tmp_path: Path) -> None:

@@ -15,8 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from temporalio.client import Client
-from temporalio.contrib.pydantic import pydantic_data_converter
-from temporalio.testing import WorkflowEnvironment
 
 from agentmem.contracts import Store
 from agentmem.dreaming.hook import dream_id
@@ -25,8 +23,8 @@ from agentmem.memory.providers.protocol import TransactionalProvider, Transcript
 from agentmem.testing import Reply, Request, reply
 from agentmem.testing.offline import answer
 from benchmarks.report import Benchmark, Figures, Sheet
-from benchmarks.stage import QUEUE_READS
-from tests.conftest import temporal_binary
+from benchmarks.server import start_server
+from benchmarks.texts import CITIES
 from tests.stack import stack
 
 NOW = datetime.now(UTC)
@@ -41,8 +39,6 @@ SIZES = (
 SMALL, REPEATS = 100, 3
 """Up to so many facts and messages a dream is measured so often, and the one whose own time is the
 median is kept: requests, prompts and history are the same each time."""
-
-CITIES = ("Lisbon", "Oslo", "Riga", "Graz", "Turin", "Ghent", "Porto", "Lille", "Split", "Cork")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,12 +95,7 @@ def _shared(one: str, other: str) -> int:
 
 async def measure(_: argparse.Namespace) -> Figures:
     """Dream of each size, several times where that is quick; a first dream is not counted."""
-    environment = await WorkflowEnvironment.start_local(
-        dev_server_existing_path=temporal_binary(),
-        dev_server_log_level="error",
-        dev_server_extra_args=["--dynamic-config-value", f"{QUEUE_READS}=1000"],
-        data_converter=pydantic_data_converter,
-    )
+    environment = await start_server()
     async with environment:
 
         async def dreamt(facts: int, messages: int) -> Row:

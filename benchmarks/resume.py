@@ -29,7 +29,7 @@ from benchmarks.resume_tables import (
     sheets,
     sizes,
 )
-from benchmarks.stage import OURS, Contender, Talk, stage
+from benchmarks.stage import OURS, Contender, Talk, stage, take_turns
 from benchmarks.texts import question
 
 SESSIONS = {10: 5, KILLED_TURNS: 4, 200: 2, 1_000: 1}
@@ -77,14 +77,10 @@ async def _talked(contender: Contender) -> Talks:
     if contender.kind == OURS:
         sizes |= {f"{turns}{DEFAULT}": ("plain", turns) for turns in SESSIONS if turns >= 200}
 
-    async def talked(agent: str, turns: int) -> Talk:
-        session = await contender.open(agent)
-        for number in range(turns):
-            await session.say(question(number))
-        return session
-
     async def all_of(agent: str, turns: int) -> list[Talk]:
-        return await asyncio.gather(*(talked(agent, turns) for _ in range(SESSIONS[turns])))
+        sessions = [await contender.open(agent) for _ in range(SESSIONS[turns])]
+        await take_turns(sessions, turns)
+        return sessions
 
     made = await asyncio.gather(*(all_of(agent, turns) for agent, turns in sizes.values()))
     talks = dict(zip(sizes, made, strict=True))

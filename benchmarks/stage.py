@@ -13,16 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from temporalio.client import Client, WorkflowHandle
-from temporalio.contrib.pydantic import pydantic_data_converter
-from temporalio.testing import WorkflowEnvironment
 
 from agentmem.client import ask
 from agentmem.memory.tools import MEMORY_TOOLS
 from agentmem.tools.box import tool_schema
 from benchmarks.model import Model
+from benchmarks.server import start_server
 from benchmarks.texts import question
 from benchmarks.tool import look_up
-from tests.conftest import temporal_binary
 from tests.e2e.worker_process import READY, ROOT, WorkerProcess, worker_process
 
 AGENTS = """
@@ -46,19 +44,6 @@ run_limits.events = 20000
 run_limits.history_bytes = 20000000
 run_limits.updates = 1900
 """
-
-QUEUE_READS = "history.transferProcessorMaxPollRPS"
-"""How often a second the server reads the queue of a shard's tasks. A development server has one
-shard and 20 by default, so that all its sessions together get on every 50 ms: a turn right after
-another then waits for that, which hides what it takes. A cluster has hundreds of shards."""
-
-SERVER = {
-    QUEUE_READS: 1_000,
-    # Where a session has not set limits of its own, as `agents.long`, it follows the server's.
-    "limit.historyCount.suggestContinueAsNew": 51_200,
-    "limit.historySize.suggestContinueAsNew": 50_000_000,
-}
-"""Settings of the server."""
 
 TOOLS = {
     "tools": [tool_schema(look_up)],
@@ -230,6 +215,16 @@ class Talk:
         return size + current.history_size_bytes, events + current.history_length
 
 
+async def take_turns(talks: Sequence[Talk], turns: int) -> None:
+    """Have each session take turns one after another, all sessions at once."""
+
+    async def work(talk: Talk) -> None:
+        for number in range(turns):
+            await talk.say(question(number))
+
+    await asyncio.gather(*(work(talk) for talk in talks))
+
+
 def cpu_seconds(pid: int) -> float:
     """Return the processor time that a process has taken so far (Linux's clock of a process)."""
     return time.clock_gettime(~pid << 3 | 2)  # as clock_getcpuclockid(3) makes it
@@ -246,16 +241,7 @@ async def stage(folder: Path) -> AsyncGenerator[Stage]:
     """Start server and model."""
     (folder / "agentmem.toml").write_text(AGENTS)
     model = Model()
-    environment = await WorkflowEnvironment.start_local(
-        dev_server_existing_path=temporal_binary(),
-        dev_server_log_level="error",
-        dev_server_extra_args=[
-            part
-            for name, value in SERVER.items()
-            for part in ("--dynamic-config-value", f"{name}={value}")
-        ],
-        data_converter=pydantic_data_converter,
-    )
+    environment = await start_server()
     async with environment, model.serve() as settings:
         address = environment.client.service_client.config.target_host
         settings |= {"TEMPORAL_ADDRESS": address, "AGENTMEM_MODEL": "openai/test-model"}

@@ -29,7 +29,7 @@ from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxR
 from benchmarks.floor_session import FloorSession
 from benchmarks.paired import quartiles
 from benchmarks.report import Benchmark, Figures, Sheet
-from benchmarks.stage import FLOOR, OURS, Contender, Talk, stage
+from benchmarks.stage import FLOOR, OURS, Contender, Talk, stage, take_turns
 from benchmarks.texts import question
 from tests.e2e.worker_process import READY
 from worker import SANDBOX
@@ -75,8 +75,7 @@ async def measure(options: argparse.Namespace) -> Figures:
 
 async def _talked(contender: Contender) -> Talk:
     talk = await contender.open()
-    for number in range(TURNS):
-        await talk.say(question(number))
+    await take_turns([talk], TURNS)
     return talk
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from benchmarks.paired import quartiles
 from benchmarks.report import Benchmark, Figures, Goal, Sheet
-from benchmarks.stage import FLOOR, FREE, OURS, Contender, Talk, cpu_seconds, stage
+from benchmarks.stage import FLOOR, FREE, OURS, Contender, Talk, cpu_seconds, stage, take_turns
 from benchmarks.worker_memory import (
     BOTH,
     CACHED,
@@ -29,7 +29,6 @@ from benchmarks.worker_memory import (
     SAMPLES,
     processes_mb,
     sessions_kb,
-    take_turns,
 )
 
 SESSIONS = {1: 20, 10: 5, 50: 5}

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from benchmarks.paired import quartiles
 from benchmarks.report import Benchmark, Figures
 from benchmarks.stage import BARE, FLOOR, FREE, NAIVE, OURS, Contender, Talk, cpu_seconds, stage
 from benchmarks.texts import question
@@ -170,9 +171,7 @@ def _newest(records: list[Record], mark: int) -> list[float]:
 def _times(ours: list[Record], floor: list[Record], mark: int) -> tuple[float, float, float]:
     """Return the median of the ratios of times, pair by pair, and its middle half."""
     pairs = zip(_newest(ours, mark), _newest(floor, mark), strict=True)
-    low, middle, high = statistics.quantiles(
-        [mine / theirs for mine, theirs in pairs], n=4, method="inclusive"
-    )
+    low, middle, high = quartiles([mine / theirs for mine, theirs in pairs])
     return middle, low, high
 
 

@@ -1,14 +1,11 @@
 """Measure a worker's memory: over imports, and with sessions. Needs Linux (/proc)."""
 
-import asyncio
 import os
 import statistics
 import subprocess
 import sys
-from collections.abc import Sequence
 
-from benchmarks.stage import FLOOR, OURS, Contender, Stage, Talk, resident
-from benchmarks.texts import question
+from benchmarks.stage import FLOOR, OURS, Contender, Stage, resident, take_turns
 
 LONG = 200
 """Turns of the session after which a worker's memory is read."""
@@ -37,16 +34,6 @@ import os
 import {modules}
 print(int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6)
 """
-
-
-async def take_turns(talks: Sequence[Talk], turns: int) -> None:
-    """Have each session take turns one after another, all sessions at once."""
-
-    async def work(talk: Talk) -> None:
-        for number in range(turns):
-            await talk.say(question(number))
-
-    await asyncio.gather(*(work(talk) for talk in talks))
 
 
 async def processes_mb(stage: Stage) -> dict[str, list[float]]:

@@ -1,5 +1,6 @@
 """State that goes along to a new run of a workflow: a model as compressed bytes, and back."""
 
+import bz2
 import zlib
 from typing import TypeVar
 
@@ -13,8 +14,9 @@ PACKED_BYTES = 1024 * 1024
 that limit a workflow hangs."""
 
 _UNPACKED_BYTES = 64 * 1024 * 1024
-# 1 (fast) to 9: one that takes long holds up the workflow task.
-_LEVEL = 6
+
+# How what bzip2 wrote begins. Older versions wrote zlib's format, which is read still.
+_BZIP2 = b"BZh"
 
 Model = TypeVar("Model", bound=Wire)
 
@@ -23,9 +25,10 @@ def pack(model: Wire) -> bytes:
     """Return a model as bytes.
 
     They are to be an argument of their own: inside a model Temporal's converter would write them
-    as base64, a third larger.
+    as base64, a third larger. bzip2 makes talk a quarter to a third smaller than zlib; both take
+    tens of milliseconds for a megabyte, in which the workflow task waits.
     """
-    return zlib.compress(model.model_dump_json().encode(), _LEVEL)
+    return bz2.compress(model.model_dump_json().encode())
 
 
 def unpack(model: type[Model], packed: bytes, what: str) -> Model:
@@ -40,10 +43,10 @@ def unpack(model: type[Model], packed: bytes, what: str) -> Model:
         InvalidInput: They are something else.
     """
     try:
-        reader = zlib.decompressobj()
+        reader = bz2.BZ2Decompressor() if packed[:3] == _BZIP2 else zlib.decompressobj()
         text = reader.decompress(packed, _UNPACKED_BYTES)
         if not reader.eof:
             raise InvalidInput(f"{what} is cut off or too large")
         return model.model_validate_json(text)
-    except (zlib.error, ValidationError, TypeError) as error:
+    except (OSError, zlib.error, ValidationError, TypeError) as error:
         raise InvalidInput(f"{what} is not what a run hands on: it cannot be read") from error

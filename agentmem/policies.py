@@ -10,7 +10,7 @@ from agentmem.contracts.calls import ToolSpec
 from agentmem.contracts.dream_settings import PhaseSettings
 
 # A result over Temporal's payload limit stays over it, however often it is made.
-_TOO_LARGE = ["PayloadsTooLarge", "PayloadSizeError"]
+_TOO_LARGE = ["PayloadsTooLarge"]
 
 
 class ActivityOptions(TypedDict, total=False):

@@ -3,7 +3,8 @@
 Floor and ours take turns on two databases of the same schema and write the same rows. PostgreSQL
 is the one of the tests: in memory and without the disk's guarantees, so that code is measured and
 not a disk. SQLite's files lie in `--directory`, for the same reason in memory where there is any.
-This process, with the threads of SQLite's drivers, is kept on one core (`paired.one_core`).
+This process, with the threads of SQLite's drivers, is kept on one core, PostgreSQL's server on
+another (`paired.one_core`).
 """
 
 import argparse
@@ -14,7 +15,7 @@ from typing import Any
 from rich.console import Console
 
 from benchmarks.memory_cases import Bench, Row, on_postgresql, on_sqlite
-from benchmarks.paired import Comparison
+from benchmarks.paired import PASSES, Comparison
 from benchmarks.report import Benchmark, Figures, Goal, Sheet
 from tests.postgres import memory
 
@@ -23,14 +24,14 @@ TITLES = ("database", "operation", "tasks", "floor/s", "ours/s", "ours / floor",
 
 async def measure(options: argparse.Namespace) -> Figures:
     """Run what was asked for, row by row, and return the figures."""
-    rounds = options.rounds or (81 if options.full else 31)
+    rounds = options.rounds or (81 if options.full else 33)
     only = options.only or ["sqlite", "postgresql"]
     comparison = Comparison(rounds, options.seconds)
     rows: list[Row] = []
     stalls: dict[str, tuple[float, float]] = {}
 
     async def run(bench: Bench) -> None:
-        async for row in bench.rows():
+        for row in await bench.rows():
             rows.append(row)
             Console().print(*cells(asdict(row)), sep="  ")
         stalls[bench.name] = await bench.stalls()
@@ -64,7 +65,7 @@ def sheets(figures: Figures) -> list[Sheet]:
     held = figures["loop_held_ms"].items()
     title = (
         f"{figures['rounds']} pairs of rounds of {figures['seconds']} s each, floor and ours in "
-        "turn, with 32 tasks half as many of twice the time; medians"
+        f"turn, with 32 tasks of twice the time, all rows in {PASSES} passes; medians"
     )
     return [
         Sheet(title=title, columns=TITLES, rows=[cells(row) for row in figures["rows"]]),

@@ -3,7 +3,7 @@
 import asyncio
 import tempfile
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +15,7 @@ from agentmem.memory.providers.sql import SqlProvider
 from agentmem.memory.providers.sqlite import SqliteDatabase
 from agentmem.memory.providers.urls import postgresql_address
 from benchmarks.memory_floors import Floor, postgres_floor, sqlite_floor
-from benchmarks.paired import Comparison, Operation, Pair, longest_stall, one_core
+from benchmarks.paired import Comparison, Contest, Operation, Pair, longest_stall, one_core
 from tests.postgres import PostgresServer, embedded
 
 VALUE = "x" * 200
@@ -45,28 +45,37 @@ class Bench:
         self._ours = ours
         self._compare = comparison.run
 
-    async def rows(self) -> AsyncGenerator[Row]:
-        """Measure, one comparison after the other."""
+    async def rows(self) -> list[Row]:
+        """Measure: what is compared with the driver, then small scopes with a large one."""
         for size in SIZES:
             keys = [f"key-{number}" for number in range(size)]
             await self._floor.memorize_new(_scope(size), dict.fromkeys(keys, VALUE))
             await self._ours.write("a", _scope(size), [Write(key=key, value=VALUE) for key in keys])
-        for tasks in (1, 32):
-            yield await self._row("recall", tasks, self._recall_floor, self._recall)
-            for size in SIZES:
-                yield await self._row(f"recall a scope of {size:,}", tasks, *self._whole(size))
-            yield await self._row("memorize", tasks, self._memorize_floor, self._memorize)
-            at_once = self._at_once_floor
-            yield await self._row("memorize, floor at once", tasks, at_once, self._memorize)
-            yield await self._row("memorize, new key", tasks, self._new_floor, self._new)
-        yield await self._row("change set of 100", 1, self._set_floor, self._set)
+        rows = await self._compared(self._contests())
         await self._fill()
-        yield await self._row(
-            f"recall, {LARGE:,} facts against 100", 1, self._recall, self._recall_large
-        )
-        yield await self._row(
-            f"recall, {LARGE:,} facts against 100", 32, self._recall, self._recall_large
-        )
+        what = f"recall, {LARGE:,} facts against 100"
+        large = [(what, Contest(self._recall, self._recall_large, tasks)) for tasks in (1, 32)]
+        return rows + await self._compared(large)
+
+    def _contests(self) -> list[tuple[str, Contest]]:
+        found: list[tuple[str, Contest]] = []
+        for tasks in (1, 32):
+            pairs = {
+                "recall": (self._recall_floor, self._recall),
+                **{f"recall a scope of {size:,}": self._whole(size) for size in SIZES},
+                "memorize": (self._memorize_floor, self._memorize),
+                "memorize, floor at once": (self._at_once_floor, self._memorize),
+                "memorize, new key": (self._new_floor, self._new),
+            }
+            found += [(what, Contest(floor, ours, tasks)) for what, (floor, ours) in pairs.items()]
+        return [*found, ("change set of 100", Contest(self._set_floor, self._set))]
+
+    async def _compared(self, contests: list[tuple[str, Contest]]) -> list[Row]:
+        pairs = await self._compare([contest for _, contest in contests])
+        return [
+            Row(self.name, what, contest.tasks, pair)
+            for (what, contest), pair in zip(contests, pairs, strict=True)
+        ]
 
     async def stalls(self) -> tuple[float, float]:
         """Return the longest times that 32 writers held the event loop, in ms: floor, ours."""
@@ -78,15 +87,6 @@ class Bench:
                 await operation(number * 30 + turn)
 
         return round(await longest_stall(asyncio.gather(*map(writer, range(32)))), 1)
-
-    async def _row(
-        self,
-        operation: str,
-        tasks: int,
-        floor: Operation,
-        ours: Operation,
-    ) -> Row:
-        return Row(self.name, operation, tasks, await self._compare(floor, ours, tasks))
 
     async def _recall_floor(self, number: int) -> None:
         assert await self._floor.recall(_scope(100), _old(number)) == VALUE
@@ -166,8 +166,11 @@ async def on_sqlite(directory: Path, comparison: Comparison) -> AsyncGenerator[B
 
 @asynccontextmanager
 async def on_postgresql(comparison: Comparison) -> AsyncGenerator[Bench]:
-    """Give PostgreSQL's comparisons, in two databases; their server is not bound to a core."""
-    with embedded() as url, one_core():
+    """Give PostgreSQL's comparisons, in two databases; their server has another core."""
+    with ExitStack() as stack:
+        with one_core(min):
+            url = stack.enter_context(embedded())
+        stack.enter_context(one_core(max))
         server = PostgresServer(url)
         urls = [server.url(await server.new(await server.migrated())) for _ in range(2)]
         ours = SqlProvider(PostgresDatabase(postgresql_address(urls[1], "benchmark")))

@@ -35,13 +35,28 @@ class Pair:
     high: float
 
 
+@dataclass(frozen=True)
+class Contest:
+    """Two operations to compare, with so many tasks at once."""
+
+    floor: Operation
+    ours: Operation
+    tasks: int = 1
+
+
+PASSES = 3
+
+
 class Comparison:
-    """Two operations, round by round.
+    """Pairs of operations, round by round.
+
+    All of them take turns in a few passes: what disturbs the machine for half a minute disturbs a
+    third of each one's rounds, which a median bears, and not all rounds of one.
 
     Args:
-        rounds: Pairs of rounds of one task that count; one more goes first and does not. Where
-            many tasks begin and end, half as many rounds are twice as long.
-        seconds: How long a round of one task takes.
+        rounds: Pairs of rounds that count, of each contest; in each pass one more goes first and
+            does not.
+        seconds: How long a round of one task takes; where many tasks begin and end, twice as long.
     """
 
     def __init__(self, rounds: int, seconds: float) -> None:
@@ -49,22 +64,26 @@ class Comparison:
         self._seconds = seconds
         self._number = 0
 
-    async def run(self, floor: Operation, ours: Operation, tasks: int = 1) -> Pair:
-        """Compare them with this many tasks at once."""
-        floors: list[float] = []
-        own: list[float] = []
-        rounds, seconds = self._rounds, self._seconds
-        if tasks > 1:
-            rounds, seconds = (rounds + 1) // 2, 2 * seconds
+    async def run(self, contests: Sequence[Contest]) -> list[Pair]:
+        """Compare each pair."""
+        found = [list[tuple[float, float]]() for _ in contests]
+        for number in range(PASSES):
+            rounds = self._rounds // PASSES + (number < self._rounds % PASSES)
+            for contest, rates in zip(contests, found, strict=True):
+                rates += await self._pass(contest, rounds)
+        return [_paired(rates) for rates in found]
+
+    async def _pass(self, contest: Contest, rounds: int) -> list[tuple[float, float]]:
+        """Return the rates of the floor and of ours in each round."""
+        floor, ours, tasks = contest.floor, contest.ours, contest.tasks
+        seconds = self._seconds if tasks == 1 else 2 * self._seconds
+        found: list[tuple[float, float]] = []
         for turn in range(rounds + 1):
             first, second = (floor, ours) if turn % 2 else (ours, floor)
             rates = {id(one): await self._rate(one, tasks, seconds) for one in (first, second)}
             if turn:  # the first round fills caches and opens connections
-                floors.append(rates[id(floor)])
-                own.append(rates[id(ours)])
-        ratios = [mine / theirs for mine, theirs in zip(own, floors, strict=True)]
-        low, middle, high = quartiles(ratios)
-        return Pair(statistics.median(floors), statistics.median(own), middle, low, high)
+                found.append((rates[id(floor)], rates[id(ours)]))
+        return found
 
     async def _rate(self, operation: Operation, tasks: int, seconds: float) -> float:
         done = 0
@@ -81,6 +100,12 @@ class Comparison:
         return done / (time.perf_counter() - began)
 
 
+def _paired(rates: Sequence[tuple[float, float]]) -> Pair:
+    low, middle, high = quartiles([ours / floor for floor, ours in rates])
+    floors, own = zip(*rates, strict=True)
+    return Pair(statistics.median(floors), statistics.median(own), middle, low, high)
+
+
 def quartiles(ratios: Sequence[float]) -> tuple[float, float, float]:
     """Return the lower quartile, the median and the upper quartile; of one ratio, itself."""
     if len(ratios) == 1:
@@ -90,17 +115,21 @@ def quartiles(ratios: Sequence[float]) -> tuple[float, float, float]:
 
 
 @contextmanager
-def one_core() -> Generator[None]:
-    """Keep this thread, and those that it starts, on one core (Linux; elsewhere nothing).
+def one_core(choose: Callable[[set[int]], int] = max) -> Generator[None]:
+    """Keep this thread, and the threads and processes that it starts, on one core.
 
     Where a driver has a thread of its own, the system's choice of a core for it, the same for
-    seconds on end, moves a rate by two to three times: more than what is compared.
+    seconds on end, moves a rate by two to three times: more than what is compared. Only on Linux;
+    elsewhere nothing is bound.
+
+    Args:
+        choose: Which core, of those that there are.
     """
     if not hasattr(os, "sched_setaffinity"):
         yield
         return
     cores = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {max(cores)})
+    os.sched_setaffinity(0, {choose(cores)})
     try:
         yield
     finally:

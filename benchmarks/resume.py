@@ -1,8 +1,9 @@
 """Measure how soon a session answers again when its only worker is gone.
 
-Each round ends a contender's worker and starts another, which answers the next turn of sessions
-of several lengths. Times are from when the new worker is of use: it has answered another session.
-Only the first answer after SIGKILL counts from when the worker says that it is running.
+Each round ends the contenders' workers and starts others, which answer the next turn of sessions
+of several lengths, one session of each contender in turn: a machine that gets slower for a minute
+does so for all. Times are from when the new worker is of use: it has answered another session. Only
+the first answer after SIGKILL counts from when the worker says that it is running.
 """
 
 import argparse
@@ -32,7 +33,7 @@ from benchmarks.resume_tables import (
 from benchmarks.stage import OURS, Contender, Talk, stage, take_turns
 from benchmarks.texts import question
 
-SESSIONS = {10: 5, KILLED_TURNS: 4, 200: 2, 1_000: 1}
+SESSIONS = {10: 12, KILLED_TURNS: 6, 200: 3, 1_000: 1}
 """Turns that sessions have had, and how many sessions of that length answer after each stop."""
 
 Talks = dict[str, list[Talk]]
@@ -40,7 +41,7 @@ Talks = dict[str, list[Talk]]
 
 async def measure(options: argparse.Namespace) -> Figures:
     """Measure stops and kills."""
-    rounds = options.rounds or (10 if options.full else 4)
+    rounds = options.rounds or (10 if options.full else 5)
     found: dict[str, Found] = {
         name: defaultdict(list) for name in ("cold", "killed", "first", "in_call", "ready")
     }
@@ -52,11 +53,9 @@ async def measure(options: argparse.Namespace) -> Figures:
             sessions = await asyncio.gather(*map(_talked, contenders))
             talks = {one.kind: its for one, its in zip(contenders, sessions, strict=True)}
             for number in range(rounds):
-                for contender in _in_turn(contenders, number):
-                    await _cold(contender, talks[contender.kind], found["cold"])
-            for number in range(options.kills or (5 if options.full else 3)):
-                for contender in _in_turn(contenders, number):
-                    await _killed(contender, talks[contender.kind], found)
+                await _cold(_in_turn(contenders, number), talks, found["cold"])
+            for number in range(options.kills or (7 if options.full else 5)):
+                await _killed(_in_turn(contenders, number), talks, found)
             for _ in range(options.calls or (5 if options.full else 3)):
                 (ours,) = (one for one in contenders if one.kind == OURS)
                 answered, ready = await _killed_in_call(
@@ -100,27 +99,37 @@ async def _in_one_run(talk: Talk) -> None:
         )
 
 
-async def _cold(contender: Contender, talks: Talks, into: Found) -> None:
-    await contender.end_workers(signal.SIGTERM)
-    await contender.start_worker()
-    await contender.warm_up()
-    for name, sessions in talks.items():
-        for session in sessions:
-            into[f"{name}/{contender.kind}"].append(await session.say(question(0)))
+async def _cold(contenders: list[Contender], talks: dict[str, Talks], into: Found) -> None:
+    for contender in contenders:
+        await contender.end_workers(signal.SIGTERM)
+        await contender.start_worker()
+        await contender.warm_up()
+    for name, sessions in talks[OURS].items():  # it has those with the default limits besides
+        for number in range(len(sessions)):
+            for contender in _in_turn(contenders, number):
+                if name in (its := talks[contender.kind]):
+                    seconds = await its[name][number].say(question(0))
+                    into[f"{name}/{contender.kind}"].append(seconds)
 
 
-async def _killed(contender: Contender, talks: Talks, found: dict[str, Found]) -> None:
-    """Kill the worker; one session asks a worker that has not loaded litellm, later the others."""
-    first, *others = talks[session_name(KILLED_TURNS)]
-    began = time.perf_counter()
-    await contender.end_workers(signal.SIGKILL)
-    await contender.start_worker()
-    accepted, answered = await _asked(contender, first)
-    found["first"][f"accepted/{contender.kind}"].append(accepted)
-    found["first"][f"answered/{contender.kind}"].append(answered)
-    await asyncio.sleep(max(0.0, began + NOTICED - time.perf_counter()))
-    for session in others:
-        found["killed"][contender.kind].append(await session.say(question(0)))
+async def _killed(
+    contenders: list[Contender], talks: dict[str, Talks], found: dict[str, Found]
+) -> None:
+    """Kill workers; one session asks each that has not loaded litellm, later the others."""
+    sessions = {kind: its[session_name(KILLED_TURNS)] for kind, its in talks.items()}
+    killed = 0.0
+    for contender in contenders:
+        killed = time.perf_counter()
+        await contender.end_workers(signal.SIGKILL)
+        await contender.start_worker()
+        accepted, answered = await _asked(contender, sessions[contender.kind][0])
+        found["first"][f"accepted/{contender.kind}"].append(accepted)
+        found["first"][f"answered/{contender.kind}"].append(answered)
+    await asyncio.sleep(max(0.0, killed + NOTICED - time.perf_counter()))
+    for number in range(1, SESSIONS[KILLED_TURNS]):
+        for contender in _in_turn(contenders, number):
+            seconds = await sessions[contender.kind][number].say(question(0))
+            found["killed"][contender.kind].append(seconds)
 
 
 async def _asked(contender: Contender, talk: Talk) -> tuple[float, float]:

@@ -118,7 +118,7 @@ class Contender:
         self.kind = kind
         self._cached = cached
         self.stage = stage
-        self._queue = f"{kind}-{uuid.uuid4()}"
+        self._queue = f"{kind:-<10}-{uuid.uuid4()}"  # as long for all: it is in most events
         self._workers: list[tuple[WorkerProcess, AsyncExitStack]] = []
 
     @property

@@ -16,22 +16,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from benchmarks.paired import quartiles
-from benchmarks.report import Benchmark, Figures, Goal, Sheet
+from benchmarks.report import Benchmark, Figures
 from benchmarks.stage import FLOOR, FREE, OURS, Contender, Talk, cpu_seconds, stage, take_turns
-from benchmarks.worker_memory import (
-    BOTH,
-    CACHED,
-    EACH,
-    EVICTED,
-    IMPORTS,
-    LONG,
-    OWN,
-    SAMPLES,
-    processes_mb,
-    sessions_kb,
-)
+from benchmarks.throughput_tables import goals, ratios, sheets, sizes
+from benchmarks.worker_memory import processes_mb, sessions_kb
 
-SESSIONS = {1: 20, 10: 5, 50: 5}
+SESSIONS = {1: 40, 10: 15, 50: 5}
 """Concurrent sessions, and the turns that each takes in a round."""
 
 FREE_TOO = (1, 10)
@@ -69,16 +59,13 @@ class Rate:
 async def measure(options: argparse.Namespace) -> Figures:
     """Measure rates, then memory."""
     rates: list[Rate] = []
-    rounds = 15 if options.full else 9
+    rounds = 15 if options.full else 11
     with tempfile.TemporaryDirectory() as folder:
         async with stage(Path(folder)) as made:
             for workers in (1, 2):
                 kinds = [FLOOR, FREE, OURS] if workers == FREE_TOO[0] else [FLOOR, OURS]
                 async with made.contenders(kinds, workers=workers) as contenders:
-                    for sessions in SESSIONS:
-                        free = (workers, sessions) == FREE_TOO
-                        taking = [one for one in contenders if free or one.kind != FREE]
-                        rates += await _compared(taking, workers, sessions, rounds)
+                    rates += await _compared(contenders, workers, rounds)
             processes = await processes_mb(made)
             memory = {kind: await sessions_kb(made, kind) for kind in (FLOOR, OURS)}
     return {
@@ -88,17 +75,29 @@ async def measure(options: argparse.Namespace) -> Figures:
     }
 
 
-async def _compared(
-    contenders: Sequence[Contender], workers: int, sessions: int, rounds: int
-) -> list[Rate]:
-    talks = {one.kind: await _opened(one, sessions) for one in contenders}
-    found: dict[str, list[Round]] = {kind: [] for kind in talks}
+async def _compared(contenders: Sequence[Contender], workers: int, rounds: int) -> list[Rate]:
+    """Take the rounds of all numbers of sessions in turn: what disturbs one, disturbs each."""
+    taking = {
+        sessions: [c for c in contenders if c.kind != FREE or (workers, sessions) == FREE_TOO]
+        for sessions in SESSIONS
+    }
+    talks = {
+        (sessions, one.kind): await _opened(one, sessions)
+        for sessions, those in taking.items()
+        for one in those
+    }
+    found: dict[tuple[int, str], list[Round]] = {key: [] for key in talks}
     for number in range(rounds):
-        for one in contenders[:: -1 if number % 2 else 1]:
-            found[one.kind].append(await _round(one, talks[one.kind], SESSIONS[sessions]))
-    for talk in (talk for kind in talks.values() for talk in kind):
+        for sessions, those in taking.items():
+            for one in those[:: -1 if number % 2 else 1]:
+                key = sessions, one.kind
+                found[key].append(await _round(one, talks[key], SESSIONS[sessions]))
+    for talk in (talk for those in talks.values() for talk in those):
         await talk.handle.terminate()
-    return [_summed(made, found[FLOOR], workers, sessions, kind) for kind, made in found.items()]
+    return [
+        _summed(made, found[sessions, FLOOR], workers, sessions, kind)
+        for (sessions, kind), made in found.items()
+    ]
 
 
 def _summed(
@@ -144,111 +143,6 @@ async def _rate(talks: Sequence[Talk], turns: int) -> float:
     began = time.perf_counter()
     await take_turns(talks, turns)
     return len(talks) * turns / (time.perf_counter() - began)
-
-
-def sheets(figures: Figures) -> list[Sheet]:
-    """Return the tables."""
-    rates: list[list[str]] = []
-    for rate in figures["rates"]:
-        middle, low, high = rate["ratio"]
-        rates.append(
-            [
-                *(str(rate["workers"]), str(rate["sessions"]), rate["contender"]),
-                *(f"{rate['rate']:.1f}", f"{middle:.2f}", f"{low:.2f} to {high:.2f}"),
-                *(f"{rate['worker_ms']:.1f}", f"{rate['worker_ratio']:.2f}"),
-                *(f"{rate['server_ms']:.1f}", f"{rate['driver_ms']:.1f}"),
-            ]
-        )
-    processes = figures["processes_mb"]
-    imports = [statistics.median(processes[name]) for name in IMPORTS]
-    memory: list[list[str]] = []
-    for name, found in processes.items():
-        middle = statistics.median(found)
-        over = [f"{middle - alone:+.1f}" for alone in imports]
-        shares = [f"{share:.0f}" for share in figures["sessions_kb"].get(name, {}).values()]
-        memory.append(
-            [
-                *(name, f"{middle:.1f}", f"{min(found):.1f} to {max(found):.1f}"),
-                *(over if name not in IMPORTS else ["", ""]),
-                *(shares or ["", ""]),
-            ]
-        )
-    return [
-        Sheet(
-            title="Turns a second, and processor time a turn; the driver has the model too",
-            columns=(
-                *("workers", "sessions", "contender", "turns/s", "turns / held", "middle half"),
-                *("worker CPU ms a turn", "CPU / held", "server CPU ms", "driver CPU ms"),
-            ),
-            rows=rates,
-        ),
-        Sheet(
-            title=f"A process's memory: of the imports {BOTH} or {OWN} alone, or of a worker "
-            f"after a session of {LONG} turns; median of {SAMPLES} processes. Besides, in another "
-            f"worker, what it grows by with a session of {EACH} turns that lives on: with each of "
-            f"{CACHED} that stay in its cache of workflows, and with each of {EVICTED} more, which "
-            "push another one out",
-            columns=(
-                *("process", "MB", "from and to", f"MB over {BOTH}", f"MB over {OWN}"),
-                *("kB a session, cached", "kB a session, evicted"),
-            ),
-            rows=memory,
-        ),
-    ]
-
-
-def ratios(figures: Figures) -> dict[str, float]:
-    """Return ours to the floor's: turns a second, processor time, memory over imports."""
-    found: dict[str, float] = {}
-    for rate in _ours(figures):
-        found[_row(rate)] = rate["ratio"][0]
-        found[f"{_row(rate)}: worker CPU"] = rate["worker_ratio"]
-    processes = figures["processes_mb"]
-    alone, floor, ours = (statistics.median(processes[name]) for name in (BOTH, FLOOR, OURS))
-    return {**found, f"MB over imports, {LONG} turns": (ours - alone) / (floor - alone)}
-
-
-def sizes(figures: Figures) -> dict[str, float]:
-    """Return a worker's megabytes over imports, and the kilobytes that a session takes of ours."""
-    found: dict[str, float] = {}
-    processes = figures["processes_mb"]
-    for kind in (FLOOR, OURS):
-        for name in IMPORTS:
-            over = statistics.median(processes[kind]) - statistics.median(processes[name])
-            found[f"{kind}, {LONG} turns: MB over {name}"] = over
-    sessions = figures["sessions_kb"][OURS]
-    return found | {f"kB a session, {name}": kb for name, kb in sessions.items()}
-
-
-def goals(figures: Figures) -> list[Goal]:
-    """Return the goals of turns a second and of a worker's memory."""
-    slowest = min(_ours(figures), key=lambda rate: rate["ratio"][0])
-    processes = figures["processes_mb"]
-    ours, alone = processes[OURS], statistics.median(processes[OWN])
-    return [
-        Goal(
-            what="turns a second at least 0.9 of the floor",
-            limit=0.9,
-            worst=slowest["ratio"][0],
-            where=_row(slowest),
-            least=True,
-        ),
-        Goal(
-            what=f"a worker after {LONG} turns at most 50 MB over a process that has imported "
-            "temporalio, sqlalchemy and litellm",
-            limit=50,
-            worst=statistics.median(ours) - alone,
-            where=f"the median of {len(ours)} workers; the largest {max(ours) - alone:.1f}",
-        ),
-    ]
-
-
-def _ours(figures: Figures) -> list[Figures]:
-    return [rate for rate in figures["rates"] if rate.get("contender", OURS) == OURS]
-
-
-def _row(rate: Figures) -> str:
-    return f"{rate['sessions']} sessions, {rate['workers']} workers"
 
 
 BENCHMARK = Benchmark(

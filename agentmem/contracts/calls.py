@@ -104,7 +104,7 @@ class ModelCall(Wire):
     prompt: Prompt
     reply: str
     turn: int
-    step: int
+    step: int = 1
     model: str
     tools: list[str] = []
     tool_choice: Literal["auto", "none"] = "auto"

@@ -24,7 +24,7 @@ SUMMARY_BYTES = 200
 one is tried again for ever."""
 
 # What a worker says of a result over the limit; the server says it in other words.
-_TOO_LARGE = {"PayloadsTooLarge", "PayloadSizeError"}
+_TOO_LARGE = "PayloadsTooLarge"
 
 
 async def called(
@@ -55,7 +55,7 @@ async def called(
 def _typed(error: ActivityError, what: str) -> AgentMemError:
     cause = error.cause
     kind = cause.type if isinstance(cause, ApplicationError) else None
-    if kind in _TOO_LARGE or (isinstance(cause, ServerError) and "size limit" in cause.message):
+    if kind == _TOO_LARGE or (isinstance(cause, ServerError) and "size limit" in cause.message):
         return ProviderError(f"{what}: over 2 MB at once; recall the keys one by one")
     if kind == InvalidFact.__name__:
         return InvalidFact(f"{what}: {describe(error)}")

@@ -1,5 +1,6 @@
 """What a conversation hands on to a new run: nothing that matters is lost, and it stays small."""
 
+import bz2
 import random
 import zlib
 from typing import Any
@@ -94,12 +95,21 @@ def test_what_must_go_along_and_does_not_fit_is_said() -> None:
 
 def test_what_is_no_dump_is_refused() -> None:
     """A wrong `restore` is a clear error, a bomb of zeros too."""
-    bomb = zlib.compress(b'{"next": ' + b"0" * 100_000_000)
-    dumps = [b"", b"x", pack(CarriedMemory())[:-3], bomb, zlib.compress(b"[]")]
+    bomb = b'{"next": ' + b"0" * 100_000_000
+    made = [compress(text) for compress in (bz2.compress, zlib.compress) for text in (bomb, b"[]")]
+    packed = pack(CarriedMemory())
+    dumps = [b"", b"x", b"BZh", b"BZh9 none", packed[:-3], packed[1:], *made]
     wrong: list[Any] = [*dumps, "text", "", 0, [1], {"messages": []}]
     for one in wrong:
         with pytest.raises(InvalidInput, match="restore"):
             working_memory(restore=one)
+
+
+def test_what_older_versions_packed_is_read() -> None:
+    """A session that began before goes on, and so does what code kept of a memory."""
+    memory = conversation(10, 20, 30)
+    older = zlib.compress(bz2.decompress(memory.dump()))
+    assert working_memory(restore=older).messages() == memory.messages()
 
 
 def test_packing_changes_nothing_of_the_run() -> None:

@@ -49,7 +49,7 @@ requirements: $(STAMP) ## Pin the newest allowed versions, with hashes
 bench: $(STAMP) ## Measure against bare Temporal and bare drivers; writes docs/performance.md
 	@$(BIN)/python -m benchmarks
 
-bench-full: $(STAMP) ## The same with more rounds (about an hour)
+bench-full: $(STAMP) ## The same with more rounds
 	@$(BIN)/python -m benchmarks --full
 
 histories: $(STAMP) ## Record the workflow histories that the replay tests run over

@@ -5,7 +5,6 @@ docs/performance.md is made from them.
 """
 
 import argparse
-import importlib
 import os
 import shutil
 import subprocess
@@ -16,7 +15,7 @@ from datetime import UTC, datetime
 from rich.console import Console
 
 from benchmarks import agreement, goals
-from benchmarks.report import COMMIT, DOCS, FIGURES, ROOT, RUN, Benchmark
+from benchmarks.report import COMMIT, DOCS, FIGURES, ROOT, RUN, benchmark
 
 NAMES = ("turn", "throughput", "resume", "memory", "dreams", "start")
 
@@ -38,8 +37,7 @@ def main() -> None:
             size = ["--full"] if options.full else []
             command = [sys.executable, "-m", f"benchmarks.{name}", *size]
             subprocess.run(command, check=True, env=os.environ | run)
-        benchmark: Benchmark = importlib.import_module(f"benchmarks.{name}").BENCHMARK
-        benchmark.write()
+        benchmark(name).write()
     goals.write(NAMES)
     try:
         agreement.write(NAMES)

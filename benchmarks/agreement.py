@@ -1,13 +1,11 @@
 """Compare the figures of the last two whole runs: what one run says, the other must say too."""
 
-import importlib
 import json
 import statistics
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
-from benchmarks.report import FIGURES, Figures, Sheet, put
+from benchmarks.report import FIGURES, Sheet, benchmark, put
 
 EARLIER = FIGURES / "earlier.json"
 """What the run before the last is compared by."""
@@ -97,11 +95,11 @@ def _last(names: Sequence[str]) -> Compared:
             f"the figures in {FIGURES} are not all of one run: {each}. "
             "Run all benchmarks again (make bench)"
         )
-    found = {name: importlib.import_module(f"benchmarks.{name}").BENCHMARK for name in names}
+    found = {name: benchmark(name) for name in names}
     return Compared(
         run=run,
-        ratios={name: one.ratios(_figures(name)) for name, one in found.items()},
-        sizes={name: one.sizes(_figures(name)) for name, one in found.items()},
+        ratios={name: one.ratios(one.kept()) for name, one in found.items()},
+        sizes={name: one.sizes(one.kept()) for name, one in found.items()},
     )
 
 
@@ -113,9 +111,10 @@ def _run(names: Sequence[str]) -> str | None:
 
 def _said(name: str) -> str | None:
     """Return the run that a file of figures says it is of: when it began and its commit."""
-    if not _file(name).is_file():
+    try:
+        figures = benchmark(name).kept()
+    except FileNotFoundError:
         return None
-    figures = _figures(name)
     if "run" not in figures:
         return None
     commit = figures["commit"]
@@ -148,11 +147,3 @@ def _sheet(what: str, column: str, rows: Sequence[_Row]) -> Sheet:
         columns=("benchmark", column, "earlier", "last", "apart"),
         rows=[row.cells() for row in rows],
     )
-
-
-def _figures(name: str) -> Figures:
-    return json.loads(_file(name).read_text())
-
-
-def _file(name: str) -> Path:
-    return FIGURES / f"{name}.json"

@@ -4,10 +4,9 @@ The page explains each goal that is missed, in an item of a list below the table
 goal as the table has it, a full stop, and why. A test holds the page to that.
 """
 
-import importlib
 from collections.abc import Sequence
 
-from benchmarks.report import Benchmark, Goal, Sheet, put
+from benchmarks.report import Goal, Sheet, benchmark, put
 
 COLUMNS = ("benchmark", "goal", "limit", "worst", "where", "met")
 
@@ -30,8 +29,8 @@ def goals(names: Sequence[str]) -> list[tuple[str, Goal]]:
     """Return the goals of these benchmarks, each with its benchmark's name."""
     found: list[tuple[str, Goal]] = []
     for name in names:
-        benchmark: Benchmark = importlib.import_module(f"benchmarks.{name}").BENCHMARK
-        found += [(name, goal) for goal in benchmark.goals(benchmark.kept())]
+        one = benchmark(name)
+        found += [(name, goal) for goal in one.goals(one.kept())]
     return found
 
 

@@ -114,7 +114,7 @@ def sizes(figures: Figures) -> dict[str, float]:
 
 def options(parser: argparse.ArgumentParser) -> None:
     """Add the options of this benchmark."""
-    parser.add_argument("--rounds", type=int, help="pairs of rounds of one task")
+    parser.add_argument("--rounds", type=int, help="pairs of rounds of each row")
     parser.add_argument("--seconds", type=float, default=0.1, help="length of one")
     parser.add_argument("--directory", type=Path, default=memory(), help="for SQLite's files")
     parser.add_argument("--only", choices=("sqlite", "postgresql"), action="append")

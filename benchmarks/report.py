@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import importlib
 import json
 import os
 import platform
@@ -126,12 +127,21 @@ class Benchmark:
         return "\n\n".join([measured_on(made), *(one.markdown() for one in self.sheets(made))])
 
     def kept(self) -> Figures:
-        """Return the figures that are kept."""
+        """Return the figures that are kept.
+
+        Raises:
+            FileNotFoundError: None are.
+        """
         return json.loads(self._file.read_text())
 
     @property
     def _file(self) -> Path:
         return FIGURES / f"{self.name}.json"
+
+
+def benchmark(name: str) -> Benchmark:
+    """Return the benchmark in the module of this name."""
+    return importlib.import_module(f"benchmarks.{name}").BENCHMARK
 
 
 def of_run() -> Figures:

@@ -30,7 +30,8 @@ from benchmarks.resume_tables import (
     sheets,
     sizes,
 )
-from benchmarks.stage import OURS, Contender, Talk, stage, take_turns
+from benchmarks.stage import OURS, Contender, stage
+from benchmarks.talk import Talk, take_turns
 from benchmarks.texts import question
 
 SESSIONS = {10: 12, KILLED_TURNS: 6, 200: 3, 1_000: 1}

@@ -84,6 +84,7 @@ def goals(figures: Figures) -> list[Goal]:
     rows = [row for row in _next_answers(figures) if DEFAULT not in row.name]
     slowest = max(rows, key=lambda row: row.against(FLOOR)[1])
     killed, in_call = figures["killed"][OURS], figures["in_call"][OURS]
+    first, floor = (figures["first"][f"answered/{kind}"] for kind in (OURS, FLOOR))
     return [
         Goal(
             what=f"the next answer of a new worker at most 1.3 of the floor's, `{FLOOR}`",
@@ -98,6 +99,12 @@ def goals(figures: Figures) -> list[Goal]:
             where=f"measured {max(killed):.2f} s, the slowest of {len(killed)} answers "
             f"{NOTICED:.0f} s after the kill; added {WAIT:.0f} s, for which the server may until "
             "then keep a task for the dead worker",
+        ),
+        Goal(
+            what="after SIGKILL an answer within 4 s of a worker's start to poll",
+            limit=4,
+            worst=max(first),
+            where=f"the slowest of {len(first)}; of `{FLOOR}` {max(floor):.1f}",
         ),
         Goal(
             what="an answer within 15 s of SIGKILL in the middle of a model call",

@@ -1,10 +1,7 @@
 """A stage for sessions: a Temporal server, a model that answers at once, worker processes."""
 
-import asyncio
 import json
-import os
 import signal
-import time
 import uuid
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -12,13 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from temporalio.client import Client, WorkflowHandle
+from temporalio.client import Client
 
-from agentmem.client import ask
 from agentmem.memory.tools import MEMORY_TOOLS
 from agentmem.tools.box import tool_schema
 from benchmarks.model import Model
+from benchmarks.processes import child
 from benchmarks.server import start_server
+from benchmarks.talk import Talk
 from benchmarks.texts import question
 from benchmarks.tool import look_up
 from tests.e2e.worker_process import READY, ROOT, WorkerProcess, worker_process
@@ -161,79 +159,18 @@ class Contender:
             await stack.aclose()
         self._workers = []
 
-    async def open(self, agent: str = "plain") -> "Talk":
+    async def open(self, agent: str = "plain") -> Talk:
         """Start a session with an agent; a floor's model is offered the tools that it has."""
         name: str = "floor.session"
         argument: Any = FLOOR if self.kind == FREE else self.kind
         if self.kind == OURS:
             name = "agent"
             argument = {"agent": agent, "scope": "s", "session": True}
-        handle = await self.stage.client.start_workflow(
+        client = self.stage.client
+        handle = await client.start_workflow(
             name, argument, id=f"{agent}/{uuid.uuid4()}", task_queue=self._queue
         )
-        return Talk(self, handle)
-
-
-class Talk:
-    """One session of a contender."""
-
-    def __init__(self, contender: Contender, handle: WorkflowHandle[Any, Any]) -> None:
-        self.handle = handle
-        self._contender = contender
-        self._run = ""
-        self._before = (0, 0)
-
-    async def say(self, text: str) -> float:
-        """Send a message; returns the seconds until its answer."""
-        began = time.perf_counter()
-        if self._contender.kind == OURS:
-            await ask(self.handle, text)  # waits where a session is changing to a new run
-        else:
-            await self.handle.execute_update("send", text)
-        return time.perf_counter() - began
-
-    async def settled(self) -> None:
-        """Wait for what goes on after an answer: hooks, and the dream that they start."""
-        while True:
-            now = (await self.handle.describe()).raw_description
-            task = now.HasField("pending_workflow_task")
-            if not (task or now.pending_activities or now.pending_children):
-                return
-            await asyncio.sleep(0.05)
-
-    async def history(self) -> tuple[int, int]:
-        """Return the session's bytes and events so far, in all of its runs."""
-        current = (await self.handle.describe()).raw_description.workflow_execution_info
-        if current.execution.run_id != self._run and self._run:
-            client = self._contender.stage.client
-            old = client.get_workflow_handle(self.handle.id, run_id=self._run)
-            ended = (await old.describe()).raw_description.workflow_execution_info
-            size, events = self._before
-            self._before = size + ended.history_size_bytes, events + ended.history_length
-        self._run = current.execution.run_id
-        size, events = self._before
-        return size + current.history_size_bytes, events + current.history_length
-
-
-async def take_turns(talks: Sequence[Talk], turns: int) -> None:
-    """Have each session take turns one after another, all sessions at once."""
-
-    async def work(talk: Talk) -> None:
-        for number in range(turns):
-            await talk.say(question(number))
-
-    await asyncio.gather(*(work(talk) for talk in talks))
-
-
-def cpu_seconds(pid: int) -> float:
-    """Return the processor time that a process has taken so far (Linux's clock of a process)."""
-    return time.clock_gettime(~pid << 3 | 2)  # as clock_getcpuclockid(3) makes it
-
-
-def resident(pid: int) -> float:
-    """Return the megabytes of a process that are in memory (Linux)."""
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+        return Talk(client, handle, ours=self.kind == OURS)
 
 
 @asynccontextmanager
@@ -248,18 +185,7 @@ async def stage(folder: Path) -> AsyncGenerator[Stage]:
         yield Stage(
             client=environment.client,
             model=model,
-            server=_child("temporal"),
+            server=child("temporal"),
             settings=settings,
             folder=folder,
         )
-
-
-def _child(name: str) -> int:
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            head, _, rest = stat.read_text().rpartition(")")
-        except OSError:
-            continue
-        if name in head and int(rest.split()[1]) == os.getpid():
-            return int(stat.parent.name)
-    raise RuntimeError(f"no child process {name}")

@@ -29,7 +29,8 @@ from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxR
 from benchmarks.floor_session import FloorSession
 from benchmarks.paired import quartiles
 from benchmarks.report import Benchmark, Figures, Sheet
-from benchmarks.stage import FLOOR, OURS, Contender, Talk, stage, take_turns
+from benchmarks.stage import FLOOR, OURS, Contender, stage
+from benchmarks.talk import Talk, take_turns
 from benchmarks.texts import question
 from tests.e2e.worker_process import READY
 from worker import SANDBOX

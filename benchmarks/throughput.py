@@ -16,8 +16,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from benchmarks.paired import quartiles
+from benchmarks.processes import cpu_seconds
 from benchmarks.report import Benchmark, Figures
-from benchmarks.stage import FLOOR, FREE, OURS, Contender, Talk, cpu_seconds, stage, take_turns
+from benchmarks.stage import FLOOR, FREE, OURS, Contender, stage
+from benchmarks.talk import Talk, take_turns
 from benchmarks.throughput_tables import goals, ratios, sheets, sizes
 from benchmarks.worker_memory import processes_mb, sessions_kb
 
@@ -95,14 +97,15 @@ async def _compared(contenders: Sequence[Contender], workers: int, rounds: int) 
     for talk in (talk for those in talks.values() for talk in those):
         await talk.handle.terminate()
     return [
-        _summed(made, found[sessions, FLOOR], workers, sessions, kind)
+        summed(made, found[sessions, FLOOR], workers, sessions, kind)
         for (sessions, kind), made in found.items()
     ]
 
 
-def _summed(
+def summed(
     made: Sequence[Round], floor: Sequence[Round], workers: int, sessions: int, kind: str
 ) -> Rate:
+    """Sum up a contender's rounds against the floor's."""
     pairs = list(zip(made, floor, strict=True))
     low, middle, high = quartiles([one.rate / held.rate for one, held in pairs])
     return Rate(

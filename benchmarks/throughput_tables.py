@@ -10,6 +10,7 @@ from benchmarks.worker_memory import BOTH, CACHED, EACH, EVICTED, IMPORTS, LONG,
 def sheets(figures: Figures) -> list[Sheet]:
     """Return the tables."""
     rates: list[list[str]] = []
+    servers = _servers(figures)
     for rate in figures["rates"]:
         middle, low, high = rate["ratio"]
         rates.append(
@@ -17,7 +18,8 @@ def sheets(figures: Figures) -> list[Sheet]:
                 *(str(rate["workers"]), str(rate["sessions"]), rate["contender"]),
                 *(f"{rate['rate']:.1f}", f"{middle:.2f}", f"{low:.2f} to {high:.2f}"),
                 *(f"{rate['worker_ms']:.1f}", f"{rate['worker_ratio']:.2f}"),
-                *(f"{rate['server_ms']:.1f}", f"{rate['driver_ms']:.1f}"),
+                *(f"{rate['server_ms']:.1f}", f"{rate['server_ms'] / servers[_row(rate)]:.2f}"),
+                f"{rate['driver_ms']:.1f}",
             ]
         )
     processes = figures["processes_mb"]
@@ -39,7 +41,8 @@ def sheets(figures: Figures) -> list[Sheet]:
             title="Turns a second, and processor time a turn; the driver has the model too",
             columns=(
                 *("workers", "sessions", "contender", "turns/s", "turns / held", "middle half"),
-                *("worker CPU ms a turn", "CPU / held", "server CPU ms", "driver CPU ms"),
+                *("worker CPU ms a turn", "CPU / held"),
+                *("server CPU ms", "server CPU / held", "driver CPU ms"),
             ),
             rows=rates,
         ),
@@ -61,24 +64,30 @@ def sheets(figures: Figures) -> list[Sheet]:
 def ratios(figures: Figures) -> dict[str, float]:
     """Return ours to the floor's: turns a second, processor time, memory over imports."""
     found: dict[str, float] = {}
+    servers = _servers(figures)
     for rate in _ours(figures):
         found[_row(rate)] = rate["ratio"][0]
         found[f"{_row(rate)}: worker CPU"] = rate["worker_ratio"]
+        found[f"{_row(rate)}: server CPU"] = rate["server_ms"] / servers[_row(rate)]
     processes = figures["processes_mb"]
     alone, floor, ours = (statistics.median(processes[name]) for name in (BOTH, FLOOR, OURS))
     return {**found, f"MB over imports, {LONG} turns": (ours - alone) / (floor - alone)}
 
 
 def sizes(figures: Figures) -> dict[str, float]:
-    """Return a worker's megabytes over imports, and the kilobytes that a session takes of ours."""
+    """Return a worker's megabytes over imports, and the kilobytes that a session takes.
+
+    Of these few kilobytes a ratio would say little: each is the slope of readings off by megabytes.
+    """
     found: dict[str, float] = {}
     processes = figures["processes_mb"]
     for kind in (FLOOR, OURS):
         for name in IMPORTS:
             over = statistics.median(processes[kind]) - statistics.median(processes[name])
             found[f"{kind}, {LONG} turns: MB over {name}"] = over
-    sessions = figures["sessions_kb"][OURS]
-    return found | {f"kB a session, {name}": kb for name, kb in sessions.items()}
+        sessions = figures["sessions_kb"][kind]
+        found |= {f"{kind}, kB a session, {name}": kb for name, kb in sessions.items()}
+    return found
 
 
 def goals(figures: Figures) -> list[Goal]:
@@ -104,8 +113,15 @@ def goals(figures: Figures) -> list[Goal]:
     ]
 
 
+def _servers(figures: Figures) -> dict[str, float]:
+    """Return the milliseconds that the floor's turns take of the server."""
+    return {
+        _row(rate): rate["server_ms"] for rate in figures["rates"] if rate["contender"] == FLOOR
+    }
+
+
 def _ours(figures: Figures) -> list[Figures]:
-    return [rate for rate in figures["rates"] if rate.get("contender", OURS) == OURS]
+    return [rate for rate in figures["rates"] if rate["contender"] == OURS]
 
 
 def _row(rate: Figures) -> str:

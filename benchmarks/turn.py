@@ -17,8 +17,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from benchmarks.paired import quartiles
+from benchmarks.processes import cpu_seconds
 from benchmarks.report import Benchmark, Figures
-from benchmarks.stage import BARE, FLOOR, FREE, NAIVE, OURS, Contender, Talk, cpu_seconds, stage
+from benchmarks.stage import BARE, FLOOR, FREE, NAIVE, OURS, Contender, stage
+from benchmarks.talk import Talk
 from benchmarks.texts import question
 from benchmarks.turn_cases import CASES, MARKS, Case
 from benchmarks.turn_sheets import goals, ratios, sheets, sizes

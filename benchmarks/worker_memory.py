@@ -5,7 +5,9 @@ import statistics
 import subprocess
 import sys
 
-from benchmarks.stage import FLOOR, OURS, Contender, Stage, resident, take_turns
+from benchmarks.processes import resident
+from benchmarks.stage import FLOOR, OURS, Contender, Stage
+from benchmarks.talk import take_turns
 
 LONG = 200
 """Turns of the session after which a worker's memory is read."""

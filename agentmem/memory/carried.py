@@ -16,7 +16,7 @@ LEFT = (
 """Stands for messages that had to leave the conversation when it went on in a new run."""
 
 RAW_BYTES = 8 * PACKED_BYTES
-"""Of messages that are tried to be handed on at all: talk gets 4 to 5 times smaller."""
+"""Of messages that are tried to be handed on at all: where there is much, it gets 3 to 4 times smaller."""
 
 
 class CarriedTranscript(Wire):
@@ -129,8 +129,8 @@ def pack_within(
     """Pack a conversation, without its oldest groups where the whole is too large.
 
     A summary at the front always stays; where there is none, a marker stands for what left. The
-    size decides what the next run is handed, never what this run does: other builds of bzip2
-    may pack a little worse.
+    size decides what the next run is handed, and not what this run does: other builds of zlib
+    may pack a little worse. Only where what must go along is too large by itself, this run stays.
 
     Args:
         shown: The conversation's groups.

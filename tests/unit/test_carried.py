@@ -12,7 +12,7 @@ from agentmem.errors import InvalidInput
 from agentmem.memory.carried import LEFT, CarriedMemory, pack_within
 from agentmem.memory.working import WorkingMemory, working_memory
 from agentmem.messages import Message, Role
-from agentmem.packing import PACKED_BYTES, pack, unpack
+from agentmem.packing import BZIP2_BYTES, PACKED_BYTES, pack, unpack
 from agentmem.values import dump_json
 from tests.unit.test_view_properties import Action, actions, bounds, play
 
@@ -110,6 +110,15 @@ def test_what_older_versions_packed_is_read() -> None:
     memory = conversation(10, 20, 30)
     older = zlib.compress(bz2.decompress(memory.dump()))
     assert working_memory(restore=older).messages() == memory.messages()
+
+
+@pytest.mark.parametrize("size", [1_000, BZIP2_BYTES + 1])
+def test_what_is_large_is_packed_by_what_is_fast(size: int) -> None:
+    """Much is packed by zlib: bzip2 could hold up the workflow task for too long."""
+    memory = CarriedMemory(messages=[Message(id="m0", role=Role.USER, content="x" * size)])
+    packed = pack(memory)
+    assert packed.startswith(b"BZh") == (size < BZIP2_BYTES)
+    assert unpack(CarriedMemory, packed, "it") == memory
 
 
 def test_packing_changes_nothing_of_the_run() -> None:

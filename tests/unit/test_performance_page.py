@@ -1,21 +1,28 @@
 """The page of figures: what a script wrote from what was measured, and nothing else."""
 
-import importlib
 import json
 from pathlib import Path
 
 import pytest
 
-from benchmarks import agreement, goals
+from benchmarks import agreement, goals, report
 from benchmarks.__main__ import NAMES
-from benchmarks.report import DOCS, FIGURES, Benchmark, Figures, measured_on, part_of, put
+from benchmarks.report import (
+    DOCS,
+    FIGURES,
+    Benchmark,
+    Figures,
+    benchmark,
+    measured_on,
+    part_of,
+    put,
+)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_page_shows_the_kept_figures(name: str) -> None:
     """A benchmark's part of the page is what its file of figures makes, and nothing else."""
-    benchmark: Benchmark = importlib.import_module(f"benchmarks.{name}").BENCHMARK
-    assert part_of(f"benchmarks/{name}.py") == benchmark.part()
+    assert part_of(f"benchmarks/{name}.py") == benchmark(name).part()
 
 
 def test_the_page_compares_the_kept_runs() -> None:
@@ -75,7 +82,7 @@ def test_a_goal_below_its_least_is_missed(
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Give a folder for the figures of runs."""
-    monkeypatch.setattr(agreement, "FIGURES", tmp_path)
+    monkeypatch.setattr(report, "FIGURES", tmp_path)
     monkeypatch.setattr(agreement, "EARLIER", tmp_path / "earlier.json")
     return tmp_path
 

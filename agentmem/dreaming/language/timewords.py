@@ -96,8 +96,8 @@ def _shift(day: date, count: int, unit: str) -> str:
         return (day + timedelta(days=count * (7 if unit == "week" else 1))).isoformat()
     if unit == "month":
         months = day.year * 12 + day.month - 1 + count
-        return f"{months // 12:04}-{months % 12 + 1:02}"
-    return f"{day.year + count:04}"
+        return date(months // 12, months % 12 + 1, 1).isoformat()[:7]
+    return date(day.year + count, 1, 1).isoformat()[:4]
 
 
 def _named_day(match: Match, day: date) -> str:

@@ -16,7 +16,7 @@ LEFT = (
 """Stands for messages that had to leave the conversation when it went on in a new run."""
 
 RAW_BYTES = 8 * PACKED_BYTES
-"""Of messages that are tried to be handed on at all: where there is much, it gets 3 to 4 times smaller."""
+"""Of messages that are tried to be handed on at all: much talk gets 3 to 4 times smaller."""
 
 
 class CarriedTranscript(Wire):

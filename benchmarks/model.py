@@ -48,8 +48,8 @@ class Model:
             await asyncio.sleep(600)
         self._number += 1
         said = next(one["content"] for one in reversed(messages) if one["role"] == "user")
-        calls, size = asked(said)
-        message: dict[str, Any] = {"role": "assistant", "content": "y" * size}
+        calls, text = self.answer(said)
+        message: dict[str, Any] = {"role": "assistant", "content": text}
         calling = calls > 0 and messages[-1]["role"] == "user"
         if calling:
             message["content"] = None
@@ -59,6 +59,11 @@ class Model:
         usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
         reply = {"id": "x", "object": "chat.completion", "created": 0, "model": "test-model"}
         return web.json_response({**reply, "choices": [choice], "usage": usage})
+
+    def answer(self, said: str) -> tuple[int, str]:
+        """Return how many tools to call for what a user said, and the text to answer with."""
+        calls, size = asked(said)
+        return calls, "y" * size
 
     def _call(self, tools: list[dict[str, Any]], page: int) -> dict[str, Any]:
         names = {tool["function"]["name"] for tool in tools}

@@ -174,10 +174,10 @@ class Contender:
 
 
 @asynccontextmanager
-async def stage(folder: Path) -> AsyncGenerator[Stage]:
-    """Start server and model."""
+async def stage(folder: Path, model: Model | None = None) -> AsyncGenerator[Stage]:
+    """Start server and model: the one given, or one that answers as the benchmarks' texts ask."""
     (folder / "agentmem.toml").write_text(AGENTS)
-    model = Model()
+    model = model or Model()
     environment = await start_server()
     async with environment, model.serve() as settings:
         address = environment.client.service_client.config.target_host

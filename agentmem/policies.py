@@ -9,8 +9,11 @@ from agentmem.contracts.agents import Definition
 from agentmem.contracts.calls import ToolSpec
 from agentmem.contracts.dream_settings import PhaseSettings
 
-# A result over Temporal's payload limit stays over it, however often it is made.
-_TOO_LARGE = ["PayloadsTooLarge"]
+PAYLOADS_TOO_LARGE = "PayloadsTooLarge"
+"""What a worker calls a result over Temporal's payload limit."""
+
+# It stays over the limit, however often it is made.
+_TOO_LARGE = [PAYLOADS_TOO_LARGE]
 
 
 class ActivityOptions(TypedDict, total=False):

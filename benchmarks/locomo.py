@@ -14,7 +14,10 @@ import os
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from itertools import count, takewhile
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 from temporalio.client import Client
@@ -35,17 +38,20 @@ on = ["end"]
 """
 
 
+def sessions(conversation: dict[str, Any]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """Give the day and the turns of each session of a conversation, in order."""
+    for number in takewhile(lambda one: f"session_{one}" in conversation, count(1)):
+        yield conversation[f"session_{number}_date_time"], conversation[f"session_{number}"]
+
+
 def turns(path: Path, number: int) -> list[str]:
     """Return a conversation's turns as a user would send them: day, speaker, words."""
     conversation = json.loads(path.read_text())[number]["conversation"]
-    found: list[str] = []
-    session = 1
-    while f"session_{session}" in conversation:
-        day = conversation[f"session_{session}_date_time"]
-        for turn in conversation[f"session_{session}"]:
-            found.append(f"[{day}] {turn['speaker']}: {turn['text']}")
-        session += 1
-    return found
+    return [
+        f"[{day}] {turn['speaker']}: {turn['text']}"
+        for day, said in sessions(conversation)
+        for turn in said
+    ]
 
 
 async def drive(texts: list[str]) -> None:

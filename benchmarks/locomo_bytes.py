@@ -12,12 +12,12 @@ import asyncio
 import json
 import tempfile
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import cycle, islice, pairwise
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
+from benchmarks.locomo import sessions
 from benchmarks.model import Model
 from benchmarks.report import Sheet
 from benchmarks.stage import FLOOR, OURS, Contender, stage
@@ -46,9 +46,8 @@ class Talker(Model):
 def words(path: Path) -> Iterator[str]:
     """Give what was said in all conversations of the file, without days and names."""
     for one in json.loads(path.read_text()):
-        conversation: dict[str, Any] = one["conversation"]
-        for session in range(1, len(conversation)):
-            yield from (turn["text"] for turn in conversation.get(f"session_{session}", []))
+        for _, turns in sessions(one["conversation"]):
+            yield from (turn["text"] for turn in turns)
 
 
 def talk(text: str, size: int) -> Said:
@@ -62,8 +61,8 @@ async def hold(contender: Contender, said: Said) -> dict[int, int]:
     """Hold a session; returns the bytes of its history by the number of turns."""
     session = await contender.open()
     sizes = {0: 0}
-    for number in range(1, MARKS[-1] + 1):
-        await session.say(list(said)[(number - 1) % len(said)])
+    for number, message in enumerate(islice(cycle(said), MARKS[-1]), 1):
+        await session.say(message)
         if number % SIZED == 0:
             sizes[number] = (await session.history())[0]
     await session.handle.terminate()

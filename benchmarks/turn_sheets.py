@@ -117,20 +117,21 @@ def goals(figures: Figures) -> list[Goal]:
 
     firsts = {row["case"]: row for row in reversed(rows.values())}
 
-    def grown(row: dict[str, Any], ratio: Callable[[dict[str, Any]], float]) -> float:
-        return ratio(row) / ratio(firsts[row["case"]])
-
     def time(row: dict[str, Any]) -> float:
         return row["wall_ratio"][0]
 
-    later = f"a turn's {{}} at most {FLAT} of the session's 10th"
+    limit = f"at most {FLAT} of the session's 10th"
     return [
         goal("a turn's time at most 1.15 of the floor's", 1.15, time),
         goal("a turn's history at most 1.3 of the floor's", 1.3, lambda row: row["bytes_ratio"]),
         goal(
-            later.format("time, each as a part of the floor's,"),
+            f"a turn's time, each as a part of the floor's, {limit}",
             FLAT,
-            lambda row: grown(row, time),
+            lambda row: time(row) / time(firsts[row["case"]]),
         ),
-        goal(later.format("history"), FLAT, lambda row: grown(row, lambda one: one["bytes"])),
+        goal(
+            f"a turn's history {limit}",
+            FLAT,
+            lambda row: row["bytes"] / firsts[row["case"]]["bytes"],
+        ),
     ]

@@ -14,7 +14,7 @@ from temporalio.exceptions import (
 from agentmem.contracts import Fetch
 from agentmem.errors import AgentMemError, ConfigurationError, InvalidFact, ProviderError
 from agentmem.failures import describe
-from agentmem.policies import MEMORY
+from agentmem.policies import MEMORY, PAYLOADS_TOO_LARGE
 from agentmem.values import clip
 
 Result = TypeVar("Result")
@@ -22,9 +22,6 @@ Result = TypeVar("Result")
 SUMMARY_BYTES = 200
 """The longest summary: the server refuses those over 400 bytes, and the workflow task that sends
 one is tried again for ever."""
-
-# What a worker says of a result over the limit; the server says it in other words.
-_TOO_LARGE = "PayloadsTooLarge"
 
 
 async def called(
@@ -55,7 +52,8 @@ async def called(
 def _typed(error: ActivityError, what: str) -> AgentMemError:
     cause = error.cause
     kind = cause.type if isinstance(cause, ApplicationError) else None
-    if kind == _TOO_LARGE or (isinstance(cause, ServerError) and "size limit" in cause.message):
+    said = isinstance(cause, ServerError) and "size limit" in cause.message  # by the server
+    if said or kind == PAYLOADS_TOO_LARGE:
         return ProviderError(f"{what}: over 2 MB at once; recall the keys one by one")
     if kind == InvalidFact.__name__:
         return InvalidFact(f"{what}: {describe(error)}")

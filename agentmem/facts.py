@@ -2,9 +2,10 @@
 
 import unicodedata
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 from typing import Any, Literal, cast
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from agentmem.errors import InvalidFact
 from agentmem.values import JSONValue, Wire, dump_json, encoded_size
@@ -28,7 +29,12 @@ class Trust(StrEnum):
 RANK = {Trust.USER: 3, Trust.ASSISTANT: 2, Trust.TOOL: 1}
 """Trust as a number: more is stronger."""
 
-Writer = Literal["code", "agent", "dream"]
+Writer = Literal["code", "agent", "dream", "person", "unknown"]
+"""Who wrote a version: the user's code, an agent's tool call, a dream, a person by hand, or, for
+a store of five methods that keeps no record of it, nobody knows."""
+
+State = Literal["settled", "tentative"]
+"""Whether a fact was verified, or written on purpose (settled), or is not confirmed (tentative)."""
 
 
 class Evidence(Wire):
@@ -53,6 +59,34 @@ class Evidence(Wire):
     forgotten: bool = False
 
 
+class Unconfirmed(Wire):
+    """A new value that a user's words seem to give a fact, shown beside the old one.
+
+    Attributes:
+        value: The new value.
+        trust: Whose word it rests on.
+        said_at: When its newest supporting message was said.
+        evidence: The messages that it rests on, with their quotes.
+    """
+
+    value: JSONValue = None
+    trust: Trust = Trust.USER
+    said_at: datetime | None = None
+    evidence: list[Evidence] = []
+
+
+class EarlierValue(Wire):
+    """The value that a verified update replaced, kept in view for 30 days.
+
+    Attributes:
+        value: The value.
+        replaced_at: When it was replaced.
+    """
+
+    value: JSONValue = None
+    replaced_at: datetime
+
+
 class Fact(Wire):
     """A key and its value in long-term memory, as it stands now.
 
@@ -69,8 +103,12 @@ class Fact(Wire):
         said_at: When its newest supporting message was said.
         valid_from: Since when it holds in the world, an ISO date, month or year; often unknown.
         valid_to: Until when it held or holds.
-        expires_at: When it stops being recalled.
+        expires_at: When it stops being recalled: the end of the day that `until` names.
         evidence: The messages that it rests on, where they were asked for.
+        state: `settled`, or `tentative` while it is not confirmed.
+        unconfirmed: A newer value that is not confirmed, shown beside this one.
+        was: The value that a verified update replaced; shown for 30 days.
+        author: The person who wrote this version, for the writer `person`.
     """
 
     key: str
@@ -87,6 +125,10 @@ class Fact(Wire):
     valid_to: str = ""
     expires_at: datetime | None = None
     evidence: list[Evidence] = []
+    state: State = "settled"
+    unconfirmed: Unconfirmed | None = None
+    was: EarlierValue | None = None
+    author: str = ""
 
 
 class Tombstone(Wire):
@@ -132,6 +174,46 @@ class Write(Wire):
     valid_to: str = ""
     expires_at: datetime | None = None
     evidence: list[Evidence] = []
+    state: State = "settled"
+    unconfirmed: Unconfirmed | None = None
+    was: EarlierValue | None = None
+    author: str = ""
+
+
+def until_end(until: str, zone: str = "UTC") -> datetime:
+    """Return the instant at which a fact with this `until` expires: the end of that day.
+
+    Args:
+        until: The last day on which the fact is of use: an ISO day (`2026-05-09`), month or year,
+            whose last day counts; or an aware ISO instant, taken as it is.
+        zone: The IANA time zone whose days count.
+
+    Raises:
+        InvalidFact: The text is none of these, or the zone is unknown.
+    """
+    text = until.strip()
+    try:
+        if len(text) > 10:
+            instant = datetime.fromisoformat(text)
+            if instant.tzinfo is None:
+                raise ValueError("an instant needs an offset, like 2026-05-09T18:00+02:00")
+            return instant
+        parts = [int(part) for part in text.split("-")]
+        year, month, day = parts + [0] * (3 - len(parts))
+        first = date(year, month or 1, day or 1)
+        after = first + timedelta(days=1) if day else _next_month(first, whole_year=not month)
+        # UTC needs no file of the system, so that workflow code may check a date.
+        place = UTC if zone == "UTC" else ZoneInfo(zone)
+        return datetime(after.year, after.month, after.day, tzinfo=place)
+    except (ValueError, OverflowError, ZoneInfoNotFoundError) as error:
+        raise InvalidFact(
+            f"until {until!r} is no ISO day, month or year, like 2026-05-09 or 2026-05: {error}"
+        ) from error
+
+
+def _next_month(first: date, *, whole_year: bool) -> date:
+    months = first.year * 12 + (12 if whole_year else first.month)
+    return date(months // 12, months % 12 + 1, 1)
 
 
 class Read(Wire):

@@ -84,6 +84,7 @@ class Phase(Wire):
         model: The model to ask.
         limit: Tool calls that the phase may make.
         keys: The most facts that the scope may hold.
+        verifier: The model that verifies the changes; the phase's own if empty.
     """
 
     dream: str
@@ -91,6 +92,7 @@ class Phase(Wire):
     model: str
     limit: int
     keys: int = 100
+    verifier: str = ""
 
 
 class Trace(Wire):
@@ -128,10 +130,12 @@ class DreamReport(Wire):
         dream: The dream's id, its run id; for `delegated` the workflow id of the scope's dream.
         keys_before: Facts in the scope before.
         keys_after: And after.
-        changes: Changes by their status: accepted, flagged, held, rejected, conflict.
+        changes: Changes by their status: accepted, tentative, held, deferred,
+            rejected, conflict.
         applied: Lines like `update city: correction`, the first forty.
         proposed: Such lines of what a dream in the mode `propose` would do; nothing was applied.
         held: Lines of what was held back or rejected, with the reason, the first twenty.
+        waiting: Changes that wait for a person or for the next dream.
         conflicts: Keys that the live agent changed meanwhile.
         notes: What else to know of how it went: a limit reached, code in place of a model's answer.
         usage: Of all its model calls.
@@ -149,6 +153,7 @@ class DreamReport(Wire):
     applied: list[str] = []
     proposed: list[str] = []
     held: list[str] = []
+    waiting: int = 0
     conflicts: list[str] = []
     notes: list[str] = []
     usage: Usage = Usage()

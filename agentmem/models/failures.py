@@ -107,6 +107,11 @@ def lies_with_prompt(error: ModelCallError) -> bool:
     return isinstance(error, ContextOverflow) or refused in error.message
 
 
+def not_accepted(error: ModelCallError) -> bool:
+    """Whether a provider refused the form of a request: one of its parameters, perhaps."""
+    return Kind.INVALID.value.partition("{model}")[2].partition(":")[0] in error.message
+
+
 def _kind(error: BaseException, text: str, *, asks_to_wait: bool) -> Kind:
     names = {parent.__name__ for parent in type(error).__mro__}
     status = _status(error)

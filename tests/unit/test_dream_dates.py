@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentmem.dreaming.language.dates import agree, bounds, local_day, settle, span, spans
-from agentmem.dreaming.language.named_dates import absolute, mentions_time, without_dates
-from agentmem.dreaming.language.timewords import relative
+from agentmem.offline.dates import agree, bounds, local_day, settle, span, spans
+from agentmem.offline.named_dates import absolute, mentions_time, without_dates
+from agentmem.offline.timewords import relative
 from tests.drafts import row
 
 TUESDAY = date(2026, 3, 10)

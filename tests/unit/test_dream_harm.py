@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentmem.dreaming.language.text import text_of
+from agentmem.offline.text import text_of
 from agentmem.dreaming.rules.survivor import lost
 from agentmem.facts import Trust
 from tests.drafts import draft, fact, propose, row

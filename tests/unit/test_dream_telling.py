@@ -6,7 +6,7 @@ import time
 import pytest
 
 from agentmem.dreaming.changes import Change
-from agentmem.dreaming.language.telling import tellings
+from agentmem.offline.telling import tellings
 from agentmem.facts import Trust
 from tests.drafts import draft, fact, propose, row
 

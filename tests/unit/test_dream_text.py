@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentmem.dreaming.language.text import (
+from agentmem.offline.text import (
     Rarity,
     content,
     fold,

@@ -12,8 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agentmem.models.structured import read_structured, request_format
 from agentmem.response_format import ResponseFormat
-from agentmem.testing.offline import answer
-from agentmem.testing.offline_forms import STAND_IN
+from agentmem.offline.model import answer
+from agentmem.offline.forms import STAND_IN
 from agentmem.values import JSONObject
 
 

@@ -9,7 +9,7 @@ from temporalio.client import Client, WorkflowFailureError, WorkflowUpdateFailed
 from temporalio.exceptions import ApplicationError
 
 from agentmem.testing import Request, call, reply
-from agentmem.testing.offline_forms import STAND_IN
+from agentmem.offline.forms import STAND_IN
 from tests.stack import stack
 from tests.tools import ping, runs
 from tests.typed_workflows import TypedAnswers, WrongFormats

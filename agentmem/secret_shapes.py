@@ -28,11 +28,11 @@ def secret_shape(text: str) -> str:
     return found or ("a card number" if _has_card_number(text) else "")
 
 
-_CARD = re.compile(r"(?<![\d.-])[2-6]\d{3}(?:[ -]?\d){8,15}(?![\d.-])")
+_CARD = re.compile(r"(?<![\d-])(?<!\d\.)[2-6]\d{3}(?:[ -]?\d){8,15}(?!\d|-\d|\.\d)")
 
 
 def _has_card_number(text: str) -> bool:
-    """Whether a text holds 13 to 19 digits, from 2 to 6 on, that pass the check of Luhn (ISO 7812)."""
+    """Whether a text holds 13 to 19 digits that begin as cards do and pass Luhn (ISO 7812)."""
     return any(
         13 <= len(digits) <= 19 and _luhn(digits)
         for digits in (re.sub(r"\D", "", found[0]) for found in _CARD.finditer(text))

@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime, timedelta
 
 from agentmem.dreaming.changes import Change, defer, hold
 from agentmem.dreaming.effects import applied, gone, reads, stands, touched
-from agentmem.dreaming.rules import View, is_expired
+from agentmem.dreaming.rules import EVICTED_SHARE, View, is_expired
 from agentmem.dreaming.text import fold, text_of
 from agentmem.facts import RANK, Fact, Trust
 
@@ -20,8 +20,6 @@ DISAPPEARING, DISAPPEARING_SHARE = 5, 0.3
 """Keys that may go per dream, merged ones included: five, or this share of the facts."""
 ADDS, ADDS_PER_MESSAGE = 20, 1
 """New facts per dream: 20, and one for each message."""
-EVICTED_SHARE = 0.5
-"""The share of a scope that may go for the cap in one dream."""
 PROTECTED_HOURS = 24
 """How long a new fact is safe from the cap."""
 USED_DAYS = 30

@@ -59,6 +59,7 @@ class Draft:
             changes=self._standing(),
             findings=self.findings,
             tombstones=self.tombstones,
+            nominated=self.nominated,
             again=again,
             opened_at=self.opened_at,
             zone=self.zone,
@@ -237,10 +238,10 @@ class Draft:
 
 
 def _settled(old: Change, new: Change) -> bool:
-    """Whether a new change says what became of an old one: sent again, or mended."""
+    """Whether a new change tells how an old one ended: it was sent again, or corrected."""
     if stands(new) and new.op != "confirm":
         return old.fixable and (old.phase, old.key) == (new.phase, new.key)
-    return old.status == new.status and alike(old, new)
+    return alike(old, new) and (old.status == new.status or (old.fixable and new.status == "held"))
 
 
 class _State(Wire):

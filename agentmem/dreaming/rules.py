@@ -32,6 +32,8 @@ KEY_BYTES = 256
 """The longest key that a dream gives a new fact."""
 VALUE_CHARACTERS = 2_000
 """The longest value that a dream writes."""
+EVICTED_SHARE = 0.5
+"""The share of a scope that may go for the cap in one dream."""
 RESERVED = ("_", "agentmem.", "agentmem:")
 """How keys begin that programs keep for themselves."""
 
@@ -57,6 +59,7 @@ class View:
         changes: The changes that stand so far.
         findings: The findings by id.
         tombstones: Facts that were forgotten or undone.
+        nominated: Keys that code suggests to look at, with the reason.
         again: Whether the model was told what is wrong, and hands this in for the last time.
         opened_at: When the dream began.
         zone: The zone whose days count where a message has none of its own.
@@ -68,6 +71,7 @@ class View:
     changes: Sequence[Change] = ()
     findings: Mapping[str, Finding] = field(default_factory=dict[str, Finding])
     tombstones: Sequence[Tombstone] = ()
+    nominated: Mapping[str, str] = field(default_factory=dict[str, str])
     again: bool = False
     opened_at: datetime
     zone: str = "UTC"
@@ -110,13 +114,13 @@ def completed(change: Change, view: View) -> Change:
         key=unicodedata.normalize("NFC", change.key).strip(),
         findings=[finding.id for finding in found],
         evidence=_brief(evidence),
-        quote=(change.quote if own and change.quote else first.quote)[:_NAME],
-        agreed=change.agreed or first.agreed,
+        quote=printable(change.quote if own and change.quote else first.quote, _NAME),
+        agreed=printable(change.agreed or first.agreed, _NAME),
         about=change.about or (first.about if found else "user"),
         sources=_brief(change.sources),
         by=printable(change.by, _NAME),
-        happened=change.happened or first.happened,
-        until=change.until or first.until,
+        happened=printable(change.happened or first.happened, _NAME).strip(),
+        until=printable(change.until or first.until, _NAME).strip(),
         kind=next((kind for kind in kinds if kind in _LASTING_KINDS), ""),
         importance=min(5, max(1, change.importance)),
         reason=_reason(change),
@@ -270,6 +274,8 @@ def removable(change: Change, view: View) -> Change:
         return change.replace(reason="expired", trust=Trust.USER, verdict="code")
     if _has_passed(change.until, view.today):
         return change.replace(reason="expired", trust=fact.trust)
+    if (why := view.nominated.get(change.key)) in ("over_cap", "evidence_forgotten"):
+        return _nominated(change, why, view)
     if change.witnesses and change.trust == Trust.USER:
         return change
     message = (
@@ -281,7 +287,7 @@ def removable(change: Change, view: View) -> Change:
 
 def trusted(change: Change, view: View) -> Change:
     """Hold what rests on a weaker word than what it replaces; of equals the later word wins."""
-    if change.op == "remove" and change.reason == "expired":
+    if change.op == "remove" and (change.reason == "expired" or change.verdict == "code"):
         return change
     if change.op == "confirm" and _only_repeats(change, view):
         message = f"only a word as good as that of {change.key!r} confirms it"
@@ -343,9 +349,10 @@ def check_finding(finding: Finding, view: View) -> Finding:
         statement=_line(finding.statement, 300),
         keys=list(dict.fromkeys(printable(key, _NAME) for key in finding.keys[:5])),
         evidence=_brief(finding.evidence),
-        quote=finding.quote[:_NAME],
-        happened=finding.happened.strip(),
-        until=finding.until.strip(),
+        quote=printable(finding.quote, _NAME),
+        agreed=printable(finding.agreed, _NAME),
+        happened=printable(finding.happened, _NAME).strip(),
+        until=printable(finding.until, _NAME).strip(),
         importance=min(5, max(1, finding.importance)),
         said_at=None,
         trust=Trust.TOOL,
@@ -426,6 +433,17 @@ def _on_facts(change: Change, view: View) -> Change:
         said_at=found.said_at,
         trust=weakest([*trusts, found.trust]),
     )
+
+
+def _nominated(change: Change, why: str, view: View) -> Change:
+    """Let go what code found: one of the least worth over the cap, or all its words forgotten."""
+    if why == "evidence_forgotten":
+        return change.replace(trust=Trust.USER, verdict="code")
+    gone = sum(other.reason == "evicted" for other in view.changes)
+    if gone >= int(EVICTED_SHARE * len(view.before)):
+        message = "at most half of a scope goes for the cap in one dream"
+        return hold(change, "over_bound", message)
+    return change.replace(reason="evicted", trust=Trust.USER, verdict="code")
 
 
 def _brief(names: Sequence[str]) -> list[str]:

@@ -49,7 +49,7 @@ def fold_key(key: str) -> str:
 def words(text: str) -> tuple[str, ...]:
     """Return a text's words in order, without case and marks; an unspaced script's in pairs."""
     plain = unicodedata.normalize("NFKD", text.casefold())
-    letters = "".join(map(_letter, plain))
+    letters = unicodedata.normalize("NFC", "".join(map(_letter, plain)))
     found: list[str] = []
     for word in letters.split():
         for unspaced, run in groupby(word, lambda char: bool(_UNSPACED.match(char))):

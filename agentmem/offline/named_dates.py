@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import date, timedelta
 from functools import lru_cache
 
-from agentmem.offline.calendar_words import MONTHS, UNITS, WEEKDAYS
+from agentmem.offline.calendar_words import MONTHS
 from agentmem.offline.text import sentences
 from agentmem.offline.timewords import (
     LONGEST,
@@ -16,7 +16,6 @@ from agentmem.offline.timewords import (
     TimeWord,
     name_pattern,
     regex,
-    relative,
     safely,
 )
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from agentmem.testing import strict
 from agentmem.offline.model import HONEST, UNKNOWN, answer
+from agentmem.testing import strict
 from agentmem.values import JSONObject
 
 TEXT = {"type": "string"}

@@ -128,7 +128,8 @@ class Script:
     """Answers each phase from a list; where it has none, the phase hands in nothing new.
 
     Verify requests without an answer of their own get the right one: yes to what this script
-    handed in, and no to what it did not, which is the control.
+    handed in, and no to what it did not, which is the control. What cites a message without a
+    quote quotes the whole message.
 
     Attributes:
         answers: What it will answer, by phase.
@@ -142,6 +143,7 @@ class Script:
         }
         self.requests: list[JSONObject] = []
         self._true = set[str]()
+        self._said = dict[str, str]()
         self._ends = set[tuple[str, str]]()
 
     async def __call__(self, request: JSONObject) -> JSONObject:
@@ -153,6 +155,8 @@ class Script:
         if phase != "verify":
             blocks = blocks_of(request)
             facts = [*blocks.get("FACTS", []), *blocks.get("VALUES", [])]
+            told = [*blocks.get("TRANSCRIPT", []), *blocks.get("MESSAGES", [])]
+            self._said |= {line["id"]: line["text"] for line in told if "text" in line}
             self._true.update(_as_text(line["v"]) for line in facts if "v" in line)
         elif not left:
             return self._verdicts(request)
@@ -162,8 +166,34 @@ class Script:
         answer: Answer | Line = left.pop(0)
         answer = await answer(request) if callable(answer) else answer
         if not isinstance(answer, Reply):
+            self._quote(answer)
             self._note(answer)
         return answer
+
+    def _quote(self, answer: Answer) -> None:
+        """Copy the cited message where the script leaves its quote out."""
+        for call in answer["message"].get("tool_calls") or ():
+            try:
+                arguments = json.loads(call["function"]["arguments"])
+            except ValueError:
+                continue
+            if not isinstance(arguments, dict):
+                continue
+            lines = cast("JSONObject", arguments)
+            items: list[Any] = [lines]
+            for name in ("findings", "changes"):
+                found = lines.get(name)
+                items += cast("list[Any]", found) if isinstance(found, list) else []
+            for item in items:
+                if not isinstance(item, dict) or "quote" in item:
+                    continue
+                line = cast("JSONObject", item)
+                cited = line.get("evidence")
+                names = cast("list[Any]", cited) if isinstance(cited, list) else []
+                said = [self._said[name] for name in names if name in self._said]
+                if said:
+                    line["quote"] = said[0][:290]
+            call["function"]["arguments"] = json.dumps(lines)
 
     def _note(self, answer: Answer) -> None:
         """Note what was handed in: it is true in this script's world."""

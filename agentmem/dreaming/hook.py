@@ -23,14 +23,14 @@ from agentmem.contracts import (
     DreamInput,
     DreamLimits,
     Mode,
-    PhaseName,
     PhaseSettings,
     Resolve,
+    StepName,
     Store,
 )
 from agentmem.errors import ConfigurationError, DreamFailed
 from agentmem.failures import describe
-from agentmem.policies import DREAM_RUN_TIMEOUT, MEMORY, TASK_TIMEOUT
+from agentmem.policies import MEMORY, TASK_TIMEOUT, dream_run_timeout
 from agentmem.values import clip
 
 START_TIMEOUT = timedelta(seconds=10)
@@ -70,7 +70,7 @@ def dream(
     model: str | None = None,
     workflow: str = "agent_dream",
     limits: DreamLimits | None = None,
-    phases: Mapping[PhaseName, PhaseSettings] | None = None,
+    phases: Mapping[StepName, PhaseSettings] | None = None,
     task_queue: str | None = None,
     mode: Mode = "commit",
 ) -> "DreamHook":
@@ -175,7 +175,7 @@ async def start_dream(
                 request,
                 id=name,
                 task_queue=task_queue or temporal.info().task_queue,
-                run_timeout=DREAM_RUN_TIMEOUT,
+                run_timeout=dream_run_timeout(request.limits),
                 task_timeout=TASK_TIMEOUT,
                 parent_close_policy=temporal.ParentClosePolicy.ABANDON,
                 cancellation_type=temporal.ChildWorkflowCancellationType.ABANDON,

@@ -18,6 +18,7 @@ from temporalio.service import RPCError
 from agentmem.contracts import DreamLimits, DreamReport, Store
 from agentmem.dreaming.hook import ID_BYTES, dream, dream_id
 from agentmem.facts import KEY_BYTES
+from agentmem.policies import dream_run_timeout
 from agentmem.testing import Reply, Request
 from tests.dreams import Answer, Script, changes, findings, served
 from tests.stack import Stack, stack, task_failures
@@ -190,7 +191,7 @@ async def test_a_dream_of_an_unknown_type_waits_and_harms_nobody(
             "my_dream",
         )
         timeout = described.raw_description.execution_config.workflow_run_timeout
-        assert timeout.ToTimedelta().total_seconds() == 75 * 60
+        assert timeout.ToTimedelta() == dream_run_timeout(DreamLimits())
         await handle.terminate()  # as the timeout would, and what it waited with is read
         await talk(s, scope, "Hello again.")
         assert (await dreamed(s, dream_id(store(scope)))).status == "completed"

@@ -83,7 +83,8 @@ def dream(
     Args:
         working_memory: The conversation to learn from.
         long_term_memory: The facts to work on: their agent and scope, not the task's.
-        model: The model of the phases that name none; the worker's default if None.
+        model: The model of the phases that name none; None for that of the agent whose hook this
+            is, and for the worker's default where it is no agent's.
         workflow: The dream's workflow type. One of your own takes a `DreamInput`.
         limits: Tool calls a phase, facts a scope, failures before dreams are skipped.
         phases: Model, attempts and time of single phases, by their names.
@@ -129,6 +130,11 @@ class DreamHook:
         self._workflow = workflow
         self._task_queue = task_queue
         self.started = 0
+
+    def use_model(self, model: str) -> None:
+        """Dream with an agent's model, unless the hook names one or has taken another agent's."""
+        if not self._settings.model:
+            self._settings = self._settings.replace(model=model)
 
     async def __call__(self, agent_name: str, value: Any) -> None:
         """Start the dream within 10 seconds; what goes wrong is one warning."""

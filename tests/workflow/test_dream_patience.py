@@ -4,7 +4,7 @@ import asyncio
 import os
 import socket
 import uuid
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -38,7 +38,7 @@ def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextmanager
-def no_endpoint() -> Iterator[None]:
+def no_endpoint() -> Generator[None]:
     """Send model calls to a port where nobody listens, until the context ends."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

@@ -75,7 +75,8 @@ async def open_dream(
         answer = gate(state, opening.now, request.limits.failures)
         facts = await provider.entries(agent, scope)
         if not answer.open:
-            return begun.replace(status="skipped", reason=answer.reason, facts=len(facts))
+            shut = {"reason": answer.reason, "next_try": answer.next_try}
+            return begun.replace(status="skipped", facts=len(facts), **shut)
         fits = sizes(request.limits.context or opening.context)
         evidence = await _evidence(provider, opening.store, fits)
         if not evidence.rows:

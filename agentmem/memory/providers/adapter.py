@@ -8,7 +8,7 @@ from typing import Any, ParamSpec, TypeVar
 from agentmem.errors import AgentMemError, ConfigurationError, ProviderError
 from agentmem.facts import Fact, Step, Tombstone, Write, checked_name
 from agentmem.journal import FactVersion, Undone
-from agentmem.memory.providers.causes import may_travel
+from agentmem.memory.providers.causes import may_travel, store_error
 from agentmem.memory.providers.checks import CheckedStep, checked_step, checked_write, fact_place
 from agentmem.memory.providers.own_records import OwnRecords
 from agentmem.memory.providers.protocol import DreamRecord, MemoryProvider, TransactionalProvider
@@ -210,7 +210,8 @@ class PlainProvider(OwnRecords):
             raise
         except Exception as error:
             kind = type(error).__name__
-            raise ProviderError(f"provider {self._name!r} failed: {kind}") from may_travel(error)
+            said = f"provider {self._name!r} failed: {kind}"
+            raise store_error(said, error) from may_travel(error)
 
 
 def missing_methods(made: object) -> list[str]:

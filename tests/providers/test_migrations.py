@@ -23,7 +23,7 @@ from tests.postgres import PostgresServer
 from . import forks
 from .conftest import on_postgresql
 
-HEAD = "0003"
+HEAD = "0004"
 
 
 def differences(connection: Connection) -> list[Any]:

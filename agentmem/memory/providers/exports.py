@@ -23,11 +23,19 @@ from agentmem.memory.providers.sql_history import version_of
 from agentmem.values import JSONObject
 
 JSON_COLUMNS = frozenset(
-    ("versions", "places", "ranges", "snapshot", "data", "applied", "conflicts", "reply")
+    (
+        *("versions", "places", "ranges", "snapshot", "data", "applied", "conflicts", "reply"),
+        *("unconfirmed", "was"),
+    )
 )
 """Columns that hold JSON as text; people read it as JSON."""
 
-_LATER: dict[str, JSONObject] = {"fact_evidence": {"forgotten": False}}
+_NO_STATE: JSONObject = {"state": "settled", "unconfirmed": None, "was": None, "author": ""}
+_LATER: dict[str, JSONObject] = {
+    "fact_evidence": {"forgotten": False},
+    "facts": _NO_STATE,
+    "fact_versions": _NO_STATE,
+}
 """What exports of earlier schemas do not have."""
 
 _NUMBERS = TypeAdapter(list[int])
@@ -111,10 +119,10 @@ def _stored(table: Table, name: str, row: Mapping[str, Any]) -> Any:
     column = table.c[name]
     if name == "value":
         return None if row.get("op") == "remove" else checked_value(value, str(row["key"]))
-    if name in JSON_COLUMNS:
-        return dump(value)
     if value is None and column.nullable:
         return None
+    if name in JSON_COLUMNS:
+        return dump(value)
     if isinstance(column.type, UtcTime):
         return aware(datetime.fromisoformat(str(value)), name)
     if isinstance(column.type, Date):

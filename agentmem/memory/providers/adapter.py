@@ -121,11 +121,13 @@ class PlainProvider(OwnRecords):
         """Return nothing: this store has no history."""
         return []
 
-    async def undo(self, agent: str, scope: str, change: str) -> Undone:
+    async def undo(self, agent: str, scope: str, change: str, by: str = "") -> Undone:
         """Refuse: without a history nothing can be taken back."""
         raise self._cannot("keeps no history: there is nothing to undo from")
 
-    async def pin(self, agent: str, scope: str, key: str, pinned: bool = True) -> bool:
+    async def pin(
+        self, agent: str, scope: str, key: str, pinned: bool = True, by: str = ""
+    ) -> bool:
         """Refuse: there is no place to say that a fact is pinned."""
         raise self._cannot("cannot pin facts")
 

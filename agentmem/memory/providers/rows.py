@@ -1,7 +1,7 @@
 """Between rows and models: what goes into a column, and what comes out of it."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any, NamedTuple, TypeVar
 
@@ -49,12 +49,12 @@ def said_by(write: Write) -> dict[str, Any]:
     return said | {"trust": str(write.trust)}
 
 
-def fact_fields(row: Mapping[str, Any]) -> dict[str, Any]:
+def fact_fields(row: RowMapping) -> dict[str, Any]:
     """Return a row of `facts` or `fact_versions` with its JSON columns read."""
     return {**row, **{name: value_of(row[name]) for name in ("value", "unconfirmed", "was")}}
 
 
-def fact_of(row: Mapping[str, Any]) -> Fact:
+def fact_of(row: RowMapping) -> Fact:
     """Make a fact of a row of `facts` or `fact_versions`."""
     return Fact.model_validate(fact_fields(row))
 

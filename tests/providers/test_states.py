@@ -196,7 +196,7 @@ def _typed(table: Any, name: str, row: dict[str, Any]) -> Any:
     if value is None and (name != "value" or row.get("op") == "remove"):
         return None
     if issubclass(kind, datetime):
-        return datetime.fromisoformat(value)
+        return datetime.fromisoformat(str(value))
     if issubclass(kind, date):
-        return date.fromisoformat(value)
+        return date.fromisoformat(str(value))
     return dump(value) if name == "value" or not isinstance(value, kind) else value

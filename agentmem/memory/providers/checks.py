@@ -25,6 +25,13 @@ from agentmem.memory.providers.rows import Place
 RESERVED = "agentmem/"
 """Agents whose names begin so are our own: stores keep no facts of a user under them."""
 
+
+class OwnAgent(str):
+    """The name of an agent of our own, made by our code: under it we may keep what we know."""
+
+    __slots__ = ()
+
+
 Message = tuple[str, str, str]
 """A message's session, memory and id."""
 
@@ -96,7 +103,7 @@ def fact_place(agent: str, scope: str) -> Place:
         InvalidFact: A name cannot be stored, or belongs to agentmem itself.
     """
     place = Place(checked_name(agent, "agent"), checked_name(scope, "scope"))
-    if place.agent.startswith(RESERVED):
+    if place.agent.startswith(RESERVED) and not isinstance(agent, OwnAgent):
         raise InvalidFact(
             f"agent {place.agent[:40]!r}: names that begin with {RESERVED!r} are ours"
         )

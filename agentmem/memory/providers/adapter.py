@@ -8,13 +8,14 @@ from typing import Any, ParamSpec, TypeVar
 from agentmem.errors import AgentMemError, ConfigurationError, ProviderError
 from agentmem.facts import Fact, Step, Tombstone, Write, checked_name
 from agentmem.journal import FactVersion, Undone
+from agentmem.memory.fact_details import expired
 from agentmem.memory.providers.causes import may_travel
 from agentmem.memory.providers.checks import CheckedStep, checked_step, checked_write, fact_place
 from agentmem.memory.providers.exports import exported_writes
 from agentmem.memory.providers.origins import Origins
 from agentmem.memory.providers.own_records import OwnRecords
 from agentmem.memory.providers.protocol import DreamRecord, MemoryProvider, TransactionalProvider
-from agentmem.memory.providers.rows import expired
+from agentmem.memory.providers.rows import now
 from agentmem.memory.providers.standing import standing_steps
 from agentmem.values import JSONObject, JSONValue, dump_json
 
@@ -83,7 +84,8 @@ class PlainProvider(OwnRecords):
     async def keys(self, agent: str, scope: str) -> list[str]:
         """Return the scope's keys, sorted."""
         place = fact_place(agent, scope)
-        if any(map(expired, await self._own.entries(self.own_agent(agent), scope))):
+        known = await self._own.entries(self.own_agent(agent), scope)
+        if any(expired(fact, now()) for fact in known):
             return list(await self.recall(agent, scope))  # whether it is that value has to be seen
         return sorted(await self._ask(self._theirs.keys, *place))
 
@@ -127,9 +129,9 @@ class PlainProvider(OwnRecords):
         if there is not None and there.status != "running":
             return there
         checked = [checked_step(record.id, step) for step in steps]
-        now = {fact.key: fact.version for fact in await self.entries(agent, scope)}
+        current = {fact.key: fact.version for fact in await self.entries(agent, scope)}
         made = self._written(checked)
-        moved = {step.id for step in checked if _moved(step, now, made)}
+        moved = {step.id for step in checked if _moved(step, current, made)}
         standing = standing_steps(checked, moved)
         for write in [write for step in standing for write in _values_first(step)]:
             await self._make(agent, scope, write)
@@ -217,7 +219,7 @@ class PlainProvider(OwnRecords):
     async def _live(self, agent: str, scope: str, values: dict[str, Any]) -> dict[str, Any]:
         """Return these values without those whose facts have expired."""
         facts = await self._told(agent, scope, values)
-        return {fact.key: values[fact.key] for fact in facts if not expired(fact)}
+        return {fact.key: values[fact.key] for fact in facts if not expired(fact, now())}
 
     def _written(self, steps: Sequence[CheckedStep]) -> dict[str, set[int]]:
         """Return the versions that steps leave, by key; 0 where they remove it."""
@@ -249,10 +251,11 @@ class PlainProvider(OwnRecords):
             raise ProviderError(f"provider {self._name!r} failed: {kind}") from may_travel(error)
 
 
-def _moved(step: CheckedStep, now: dict[str, int], made: dict[str, set[int]]) -> bool:
+def _moved(step: CheckedStep, current: dict[str, int], made: dict[str, set[int]]) -> bool:
     # A key that holds what this commit writes was written by an attempt that crashed.
     return any(
-        now.get(read.key, 0) not in {read.version, *made.get(read.key, ())} for read in step.reads
+        current.get(read.key, 0) not in {read.version, *made.get(read.key, ())}
+        for read in step.reads
     )
 
 

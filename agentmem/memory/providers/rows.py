@@ -59,11 +59,6 @@ def fact_of(row: RowMapping) -> Fact:
     return Fact.model_validate(fact_fields(row))
 
 
-def expired(fact: Fact) -> bool:
-    """Whether a fact is over and not recalled any more, though nobody has removed it yet."""
-    return fact.expires_at is not None and fact.expires_at <= now()
-
-
 def message_of(row: RowMapping) -> TranscriptRow:
     """Make a transcript's row, its time in the zone that it was said in."""
     zone = timezone(timedelta(seconds=row["at_offset"]))

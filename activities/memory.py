@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,20 +12,33 @@ from activities.messages import MessageCache
 from activities.tools import answer
 from agentmem.contracts import Fetch, Store, ToolRun
 from agentmem.errors import AgentMemError, ProviderError, ToolError
-from agentmem.facts import Evidence, Fact, Trust, Write, checked_name
+from agentmem.facts import Evidence, Fact, Trust, Write, checked_name, until_end
+from agentmem.memory.fact_details import expired, recall_details, recalled_facts
 from agentmem.memory.notes import facts_text, keys_text
 from agentmem.memory.providers.protocol import TransactionalProvider
 from agentmem.memory.providers.registry import Providers
-from agentmem.memory.quotes import quote_of
-from agentmem.memory.tools import MEMORY_TOOLS, asked_keys, one_key, sent_value
+from agentmem.memory.quotes import find_quote, quote_of
+from agentmem.memory.tools import (
+    MEMORY_TOOLS,
+    asked_keys,
+    one_key,
+    sent_quote,
+    sent_until,
+    sent_value,
+)
 from agentmem.memory.usage import UsageNotes
-from agentmem.messages import Message
+from agentmem.messages import Message, Role
 from agentmem.redaction import Redactor
 from agentmem.secret_shapes import redacted, secret_shape
 from agentmem.values import JSONValue, dump_json
 
 QUOTE_SECONDS = 3
 """How long a fact waits for what was said, when this worker does not have it: then without it."""
+
+_QUOTE_THEM = "give the user's words of this turn that say so as quote, copied exactly"
+_NOT_QUOTED = (
+    "The quote is not a piece of the user's message of this turn, so this counts as your own word."
+)
 
 
 class MemoryActivities:
@@ -39,6 +53,8 @@ class MemoryActivities:
         providers: Providers,
         cache: MessageCache | None = None,
         redact: Redactor = redacted,
+        *,
+        zone: str = "UTC",
     ) -> None:
         """Serve the facts of these providers.
 
@@ -47,10 +63,12 @@ class MemoryActivities:
             cache: The worker's messages: keeps a tool's result for the next prompt, and has what
                 evidence quotes.
             redact: Takes out of a quote what must not be kept.
+            zone: The time zone whose days count in `until`.
         """
         self._providers = providers
         self._cache = cache
         self._redact = redact
+        self._zone = zone
         self.usage = UsageNotes()
 
     @property
@@ -69,14 +87,19 @@ class MemoryActivities:
     async def memorize(self, request: Fetch) -> None:
         """Store a value, as the user's own word."""
         key = checked_name(request.key, "key")
+        ends = until_end(request.until, self._zone) if request.until else None
         provider = await self._open(request.store)
-        await _write(provider, request.store, Write(key=key, value=request.value))
+        await _write(provider, request.store, Write(key=key, value=request.value, expires_at=ends))
 
     @activity.defn(name="memory.recall")
     async def recall(self, request: Fetch) -> JSONValue:
-        """Return a value, or all as an object."""
+        """Return a value, or all as an object; with details, what is known of each fact."""
         provider = await self._open(request.store)
-        value = await provider.recall(request.store.agent, request.store.scope, request.key)
+        place = (request.store.agent, request.store.scope, request.key)
+        if request.details:
+            value = await recall_details(provider, *place, datetime.now(UTC))
+        else:
+            value = await provider.recall(*place)
         if request.key is not None and value is not None:
             self.usage.note(provider, request.store, [request.key])
         return value
@@ -129,14 +152,16 @@ class MemoryActivities:
     async def _recall(self, run: ToolRun) -> str:
         store, provider = await self._of(run)
         keys = asked_keys(run.call.arguments)
-        entries = await provider.entries(store.agent, store.scope, keys)
-        facts = [fact for fact in entries if _is_live(fact)]
+        now = datetime.now(UTC)
+        facts = await recalled_facts(
+            provider, store.agent, store.scope, keys, now, quoting=_is_tentative
+        )
         found = {fact.key for fact in facts}
         missing = [key for key in keys or [] if key not in found]
         known = await provider.keys(store.agent, store.scope) if missing else []
         if keys:
             self.usage.note(provider, store, found)
-        return facts_text(facts, missing, known)
+        return facts_text(facts, missing, known, now=now, zone=self._zone)
 
     async def _store(self, run: ToolRun) -> str:
         key, value = one_key(run.call.arguments), sent_value(run.call.arguments)
@@ -145,41 +170,79 @@ class MemoryActivities:
                 f"Nothing was stored: that looks like {shape}, and long-term memory keeps no "
                 "secrets. Store where it can be found instead."
             )
+        ends = sent_until(run.call.arguments, self._zone)
         store, provider = await self._of(run)
-        evidence = await self._quoted(run)
+        cited = await self._cited(run)
         write = Write(
             key=key,
             value=value,
             writer="agent",
-            trust=Trust.ASSISTANT,
-            said_at=_newest(evidence),
-            evidence=evidence,
+            trust=cited.trust,
+            said_at=_newest(cited.evidence),
+            expires_at=ends,
+            evidence=cited.evidence,
         )
+        standing = await _standing(provider, store, key)
+        if standing and _says_no_more(write, standing):
+            return f"{dump_json(key)} is stored so already, by the user's word."
+        _refuse_replacing(standing, write)
         await _write(provider, store, write)
-        return f"Stored {dump_json(key)}."
+        return " ".join([f"Stored {dump_json(key)}.", *cited.remarks, *_over(ends)])
 
     async def _forget(self, run: ToolRun) -> str:
         key = one_key(run.call.arguments)
         store, provider = await self._of(run)
-        write = Write(op="remove", key=key, reason="asked_to_forget", writer="agent")
+        cited = await self._cited(run)
+        asked = cited.trust is Trust.USER
+        write = Write(
+            op="remove",
+            key=key,
+            reason="asked_to_forget" if asked else "",
+            writer="agent",
+            trust=cited.trust,
+            said_at=_newest(cited.evidence),
+            evidence=cited.evidence,
+        )
+        standing = await _standing(provider, store, key)
+        if standing and standing.pinned and not asked:
+            raise ToolError(
+                f"Nothing was changed: {dump_json(key)} is pinned. Only the user can ask to forget "
+                f"it; {_QUOTE_THEM}"
+            )
         if await _write(provider, store, write):
-            return f"Forgot {dump_json(key)}."
+            return " ".join([f"Forgot {dump_json(key)}.", *cited.remarks])
         raise ToolError(f"Nothing was changed: there is no key {dump_json(key)}.")
 
     async def _list(self, run: ToolRun) -> str:
         store, provider = await self._of(run)
         return keys_text(await provider.keys(store.agent, store.scope))
 
-    async def _quoted(self, run: ToolRun) -> list[Evidence]:
-        """Return the call's evidence with its quotes; without them where none can be had."""
+    async def _cited(self, run: ToolRun) -> "_Cited":
+        """Return what a call rests on: the user's own words if it quotes them, else the turn."""
+        messages = await self._turn(run)
+        quote = sent_quote(run.call.arguments)
+        if not quote:
+            return _Cited(await self._quoted(run, messages))
+        user = next((item for item in run.evidence if item.role == Role.USER.value), None)
+        text = next((one.text for one in messages if user and one.id == user.message), "")
+        if user and await asyncio.to_thread(find_quote, quote, text):
+            words = await asyncio.to_thread(self._redact, quote)
+            return _Cited([user.replace(quote=quote_of(words))], Trust.USER)
+        return _Cited(await self._quoted(run, messages), remarks=[_NOT_QUOTED])
+
+    async def _turn(self, run: ToolRun) -> Sequence[Message]:
+        """Return the turn's messages; none where they cannot be had."""
         if run.said is None or self._cache is None:
-            return run.evidence
+            return []
         try:
             async with asyncio.timeout(QUOTE_SECONDS):
-                messages = await self._cache.resolve_prompt(run.said)
+                return await self._cache.resolve_prompt(run.said)
         except (AgentMemError, TimeoutError) as error:
             activity.logger.warning("a fact without quotes: %s", type(error).__name__)
-            return run.evidence
+            return []
+
+    async def _quoted(self, run: ToolRun, messages: Sequence[Message]) -> list[Evidence]:
+        """Return the call's evidence with its quotes, as far as there are messages."""
         texts = await asyncio.to_thread(self._texts, messages)
         return [item.replace(quote=quote_of(texts.get(item.message, ""))) for item in run.evidence]
 
@@ -193,6 +256,21 @@ class MemoryActivities:
 
     async def _open(self, store: Store) -> TransactionalProvider:
         return await self._providers.get(store.provider)
+
+
+@dataclass(frozen=True)
+class _Cited:
+    """What a call rests on.
+
+    Attributes:
+        evidence: Messages of the turn, quoted.
+        trust: Whose word it is: the user's if the call quotes the user, else the assistant's.
+        remarks: What the model should know of that.
+    """
+
+    evidence: list[Evidence]
+    trust: Trust = Trust.ASSISTANT
+    remarks: Sequence[str] = ()
 
 
 async def _told(work: Awaitable[str]) -> str:
@@ -212,8 +290,47 @@ async def _write(provider: TransactionalProvider, store: Store, write: Write) ->
     return version > 0
 
 
-def _is_live(fact: Fact) -> bool:
-    return fact.expires_at is None or fact.expires_at > datetime.now(UTC)
+async def _standing(provider: TransactionalProvider, store: Store, key: str) -> Fact | None:
+    """Return the fact of a key, None if there is none that is recalled."""
+    found = await provider.entries(store.agent, store.scope, [key])
+    return next((fact for fact in found if not expired(fact, datetime.now(UTC))), None)
+
+
+def _refuse_replacing(fact: Fact | None, write: Write) -> None:
+    """Refuse to replace what a person pinned, or what a user said without a user's words.
+
+    Raises:
+        ToolError: It is one of these; the model learns what it may do.
+    """
+    if fact is None:
+        return
+    key = dump_json(fact.key)
+    if fact.pinned:
+        raise ToolError(
+            f"Nothing was stored: {key} is pinned by a person and cannot be replaced here. Tell "
+            "the user so, or store what is new under another key."
+        )
+    if fact.trust is Trust.USER is not write.trust:
+        raise ToolError(
+            f"Nothing was stored: {key} is what the user said. To replace it, {_QUOTE_THEM}; "
+            "if the user did not say it, ask, or store it under another key."
+        )
+
+
+def _says_no_more(write: Write, fact: Fact) -> bool:
+    """Whether an agent stores by its own word what a user has said already."""
+    weaker = fact.trust is Trust.USER is not write.trust
+    same = dump_json(fact.value) == dump_json(write.value)
+    return weaker and same and write.expires_at in (None, fact.expires_at)
+
+
+def _is_tentative(fact: Fact) -> bool:
+    return fact.state == "tentative"
+
+
+def _over(ends: datetime | None) -> list[str]:
+    over = ends is not None and ends <= datetime.now(UTC)
+    return ["It is over already, so it will not be recalled."] if over else []
 
 
 def _newest(evidence: Sequence[Evidence]) -> datetime | None:

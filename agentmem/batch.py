@@ -13,6 +13,7 @@ from agentmem.approvals import Approval, Approvals
 from agentmem.contracts import Definition, ToolRun, ToolSpec
 from agentmem.facts import Evidence
 from agentmem.failures import describe
+from agentmem.memory.tools import CITING
 from agentmem.memory.working import WorkingMemory
 from agentmem.messages import Message, Role, ToolCall
 from agentmem.policies import tool_options
@@ -165,7 +166,7 @@ class Batch:
             return await self._execute(call, spec)
 
     async def _execute(self, call: ToolCall, spec: ToolSpec) -> Message | Said:
-        said = self._said() if spec.name == "store_memory" else []
+        said = self._said() if spec.name in CITING else []
         run = ToolRun(
             reply=self._ids[call.id],
             call=call,
@@ -187,7 +188,7 @@ class Batch:
             return Said(f"Error: {spec.name} failed: {why}. It may have taken effect.")
 
     def _said(self) -> list[Message]:
-        """Return the turn's messages: what the agent stores now rests on them."""
+        """Return the turn's messages: what the agent stores or forgets now rests on them."""
         told = [m for m in self._memory.turn_messages() if m.text and not (m.recalled or m.failed)]
         asked = [m for m in told if m.role is Role.USER][-1:]
         rest = [m for m in told if m.role in (Role.ASSISTANT, Role.TOOL_RESULT)]

@@ -183,7 +183,7 @@ class ToolRun(Wire):
         memory: The working memory that the result goes to.
         turn: The turn that it belongs to.
         store: Where facts live, for the tools of long-term memory.
-        evidence: The messages that a stored fact rests on, for `store_memory`.
+        evidence: The messages that a change rests on, for `store_memory` and `forget_memory`.
         said: The same messages by reference, to quote them.
     """
 

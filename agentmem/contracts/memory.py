@@ -13,11 +13,15 @@ class Fetch(Wire):
         store: The scope.
         key: The key, None for the whole scope.
         value: What to store, for `memorize`.
+        until: The last day on which it is of use, for `memorize`; empty for no end.
+        details: Whether `recall` gives what is known of facts instead of their values.
     """
 
     store: Store
     key: str | None = None
     value: JSONValue = None
+    until: str = ""
+    details: bool = False
 
 
 class Append(Wire):

@@ -1,6 +1,7 @@
 """Long-term memory: facts by key, in a scope of an agent, wherever the code runs."""
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 from temporalio import workflow
@@ -8,7 +9,8 @@ from temporalio import workflow
 from agentmem import contracts
 from agentmem.contracts import Fetch, Store, ToolSpec
 from agentmem.errors import ConfigurationError
-from agentmem.facts import checked_name, checked_value
+from agentmem.facts import Write, checked_name, checked_value, until_end
+from agentmem.memory.fact_details import recall_details
 from agentmem.memory.in_workflow import called
 from agentmem.memory.references import ProviderReference
 from agentmem.memory.tools import HINT, memory_tools
@@ -62,29 +64,54 @@ class LongTermMemory(Upkeep):
         """Provider, agent and scope, as they travel."""
         return self._store
 
-    async def memorize(self, key: str, value: JSONValue) -> None:
+    async def memorize(self, key: str, value: JSONValue, *, until: str | None = None) -> None:
         """Store a value under a key, in place of what was there.
 
         Args:
             key: 1 to 512 bytes of UTF-8, compared exactly (after NFC normalisation).
             value: Any JSON value whose JSON takes at most 64 KiB. Tuples become lists, and keys
                 of objects text, as JSON has them.
+            until: The last day on which the fact is of use, an ISO day (`2026-05-09`), month or
+                year, or the instant at which it ends, with its offset. From then on it is not
+                recalled, and the next dream removes it. Days are those of UTC. None for no end.
 
         Raises:
-            InvalidFact: The key or the value cannot be stored; nothing was.
+            InvalidFact: The key, the value or `until` cannot be stored; nothing was.
             ProviderError: The store failed, after retries in a workflow.
         """
         key = checked_name(key, "key")
         value = json.loads(checked_value(value, key))
+        ends = until_end(until) if until else None
         if workflow.in_workflow():
-            request = Fetch(store=self._store, key=key, value=value)
+            request = Fetch(store=self._store, key=key, value=value, until=until or "")
             await called(contracts.memorize, request, f"memorize {key}")
             return
         provider = await opened(self._store)
-        await provider.memorize(self.agent, self.scope, key, value)
+        if ends is None:
+            await provider.memorize(self.agent, self.scope, key, value)
+        else:
+            write = Write(key=key, value=value, expires_at=ends)
+            await provider.write(self.agent, self.scope, [write])
 
-    async def recall(self, key: str | None = None) -> Any:
+    async def recall(self, key: str | None = None, *, details: bool = False) -> Any:
         """Return a key's value, None if there is none; without a key, all values by key.
+
+        The values of tentative facts are among them; a value that is not confirmed and stands
+        beside another is not, nor is an earlier one. With `details` each value is replaced by a
+        dict of JSON values with the fields of `Fact`:
+
+        - `value`, `state` (`settled` or `tentative`), `trust` (`user`, `assistant` or `tool`),
+          `said_at`, `recorded_at`, `writer`, `author`, `version`, `pinned`, `kind`, `importance`,
+          `valid_from`, `valid_to`;
+        - `until`: the instant from which on the fact is not recalled, or None;
+        - `was`: `value` and `replaced_at` of the value that was replaced in the last 30 days, or
+          None;
+        - `unconfirmed`: `value`, `trust`, `said_at` and `evidence` of a new value that is not
+          confirmed, or None;
+        - `evidence`: the messages that it rests on, each with `session`, `memory`, `message`,
+          `role`, `said_at`, `quote` and `forgotten`.
+
+        Times are ISO texts in UTC.
 
         Raises:
             InvalidFact: The key is none that a store could hold.
@@ -93,9 +120,11 @@ class LongTermMemory(Upkeep):
         """
         key = None if key is None else checked_name(key, "key")
         if workflow.in_workflow():
-            request = Fetch(store=self._store, key=key)
+            request = Fetch(store=self._store, key=key, details=details)
             return await called(contracts.recall, request, f"recall {key or 'all'}")
         provider = await opened(self._store)
+        if details:
+            return await recall_details(provider, self.agent, self.scope, key, datetime.now(UTC))
         return await provider.recall(self.agent, self.scope, key)
 
     async def forget(self, key: str | None = None) -> None:

@@ -50,7 +50,7 @@ class Upkeep:
         provider = await self._outside("history")
         return await provider.history(self._store.agent, self._store.scope, key)
 
-    async def undo(self, change: str) -> Undone:
+    async def undo(self, change: str, *, by: str = "") -> Undone:
         """Take back a dream, one of its changes, or one version of a key.
 
         Each change is taken back whole or not at all: what was written since stays, and is
@@ -60,30 +60,39 @@ class Upkeep:
         Args:
             change: A dream's id (its run id), `<dream>/<change>` or `<key>@<version>`, as
                 `FactVersion.change` has it.
+            by: The person who does it, for the history; empty for code.
 
         Raises:
             ConfigurationError: There is no such change, or the store keeps no history.
         """
         provider = await self._outside("undo")
-        return await provider.undo(self._store.agent, self._store.scope, change)
+        return await provider.undo(self._store.agent, self._store.scope, change, by)
 
-    async def pin(self, key: str) -> None:
+    async def pin(self, key: str, *, by: str = "") -> None:
         """Pin a fact: no dream changes or removes it, and the cap spares it; code still may.
 
+        Args:
+            key: The key.
+            by: The person who does it, for the history; empty for code.
+
         Raises:
             InvalidFact: There is no such fact.
             ConfigurationError: The store cannot pin.
         """
-        await self._pin(key, pinned=True)
+        await self._pin(key, by, pinned=True)
 
-    async def unpin(self, key: str) -> None:
+    async def unpin(self, key: str, *, by: str = "") -> None:
         """Take a fact's pin off; one that has none is no error.
 
+        Args:
+            key: The key.
+            by: The person who does it, for the history; empty for code.
+
         Raises:
             InvalidFact: There is no such fact.
             ConfigurationError: The store cannot pin.
         """
-        await self._pin(key, pinned=False)
+        await self._pin(key, by, pinned=False)
 
     async def erase(self) -> dict[str, int]:
         """Delete everything of the scope: facts, history, evidence, transcripts, dreams.
@@ -113,10 +122,10 @@ class Upkeep:
         provider = await self._outside("restore")
         return await provider.restore(self._store.agent, self._store.scope, rows)
 
-    async def _pin(self, key: str, *, pinned: bool) -> None:
+    async def _pin(self, key: str, by: str, *, pinned: bool) -> None:
         provider = await self._outside("pin" if pinned else "unpin")
         agent, scope = self._store.agent, self._store.scope
-        if not await provider.pin(agent, scope, key, pinned):
+        if not await provider.pin(agent, scope, key, pinned, by):
             raise missing(checked_name(key, "key"))
 
     async def _outside(self, method: str) -> "TransactionalProvider":

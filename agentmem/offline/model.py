@@ -196,11 +196,11 @@ def _wanted(
     if _REMEMBER.match(sentence):
         rest = _REMEMBER.sub("", sentence, count=1).rstrip(".")
         for key, value in (_heard([sentence]) or {f"note_{slug(rest)}": rest}).items():
-            yield Call("store_memory", {"key": key, "value": value})
+            yield Call("store_memory", {"key": key, "value": value, "quote": sentence})
     elif forget := _FORGET.match(sentence):
         yield Call("recall_memory", {})
         if key := _best(forget[1], recalled):
-            yield Call("forget_memory", {"key": key})
+            yield Call("forget_memory", {"key": key, "quote": sentence})
     elif _ASKS.match(sentence) and not used and not _best(sentence, heard):
         yield Call("recall_memory", {})
 

@@ -23,7 +23,7 @@ from tests.postgres import PostgresServer
 from . import forks
 from .conftest import on_postgresql
 
-HEAD = "0003"
+HEAD = "0004"
 
 
 def differences(connection: Connection) -> list[Any]:
@@ -107,7 +107,7 @@ async def test_what_an_earlier_schema_holds_survives(
         store = on_postgresql(server.url(name))
     else:
         await unopened.open()
-        await unopened.database.write(_empty)
+        await unopened.database.write(empty)
         store = unopened
     await store.database.write(lambda connection: upgrade(connection, earlier))
     before = await store.database.write(_fill)
@@ -124,7 +124,8 @@ async def test_what_an_earlier_schema_holds_survives(
     await store.close()
 
 
-def _empty(connection: Connection) -> None:
+def empty(connection: Connection) -> None:
+    """Take everything out of a database, its schema too."""
     metadata.drop_all(connection)
     connection.execute(text(f"DROP TABLE {VERSION_TABLE}"))
 

@@ -1,13 +1,15 @@
 """A user's five methods made a whole store, with the losses that its docstring names."""
 
+import asyncio
 import logging
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agentmem.errors import ConfigurationError, InvalidFact, ProviderError
-from agentmem.facts import Read, Step, Write
+from agentmem.facts import EarlierValue, Evidence, Read, Step, Trust, Unconfirmed, Write
 from agentmem.memory.providers import in_memory
 from agentmem.memory.providers.adapter import PlainProvider
 from agentmem.memory.providers.protocol import (
@@ -23,6 +25,8 @@ from agentmem.memory.providers.sql import SqlProvider
 from .five_methods import FiveMethods
 from .test_dreams import change
 from .test_transcripts import START, rows
+
+QUOTED = Evidence(session="r1", memory="wm0", message="m1", said_at=START, quote="I drink tea")
 
 
 @pytest.fixture
@@ -206,7 +210,7 @@ async def test_records_lie_where_no_users_agent_can(plain: PlainProvider, own: S
     assert await own.scope_state("a", "s") == ScopeState()
     assert len(await plain.replies("a", "s", "d1")) == 1
     with pytest.raises(InvalidFact):
-        await own.memorize(plain.own_agent("a"), "s", "k", 1)
+        await own.memorize(str(plain.own_agent("a")), "s", "k", 1)
     other = PlainProvider(FiveMethods(), own, "other")
     assert await other.dream("a", "s", "d1") is None
     await plain.end_dream("a", "s", "d1", "nothing_new", "undo")
@@ -229,12 +233,17 @@ async def test_a_value_that_is_no_json_is_a_failure_of_the_store(
         await plain.entries("a", "s")
 
 
-async def test_a_confirmation_leaves_no_trace(plain: PlainProvider, theirs: FiveMethods) -> None:
-    """There is no place for evidence: the value stays, and nothing is written."""
-    (version,) = await plain.write("a", "s", [Write(key="k", value="tea")])
+async def test_a_confirmation_adds_evidence(plain: PlainProvider, theirs: FiveMethods) -> None:
+    """It lies in the own store: the value stays, and nothing is written to theirs."""
+    tool = Write(key="k", value="tea", trust=Trust.TOOL)
+    (version,) = await plain.write("a", "s", [tool])
+    theirs.facts["a", "s"]["odd"] = 1
     writes = theirs.writes
-    confirm = Write(op="confirm", key="k")
+    confirm = Write(op="confirm", key="k", evidence=[QUOTED], said_at=START)
     assert await plain.write("a", "s", [confirm, confirm.replace(key="gone")]) == [version, 0]
+    await plain.write("a", "s", [confirm.replace(key="odd")])
+    for fact in await plain.facts_at("a", "s", {"k": version, "odd": 0}):
+        assert (fact.trust, fact.said_at, fact.evidence) == (Trust.USER, START, [QUOTED])
     record = await opened(plain)
     del theirs.facts["a", "s"]["k"]
     step = Step(id="c1", reads=[Read(key="k", version=version)], writes=[confirm])
@@ -296,3 +305,156 @@ async def test_a_message_is_forgotten_in_the_own_store(plain: PlainProvider) -> 
     assert await plain.forget_message("a", "s", MessageId(session="r1", message="m1")) == 1
     assert [row.text for row in await plain.unread("a", "s", 1_000)] == [""]
     assert await plain.expire(START) == 0
+
+
+def told(**fields: Any) -> Write:
+    """A write that says all that a fact can have."""
+    write = Write(
+        key="drink",
+        value="tea",
+        writer="agent",
+        trust=Trust.ASSISTANT,
+        importance=5,
+        kind="preference",
+        said_at=START,
+        state="tentative",
+        unconfirmed=Unconfirmed(value="coffee", said_at=START, evidence=[QUOTED]),
+        was=EarlierValue(value="milk", replaced_at=START),
+        evidence=[QUOTED],
+    )
+    return write.replace(**fields)
+
+
+async def test_what_is_known_of_a_fact_is_in_the_own_store(
+    plain: PlainProvider, theirs: FiveMethods
+) -> None:
+    """By key and digest: it holds for that value alone, whoever else writes to their store."""
+    write = told()
+    (version,) = await plain.write("a", "s", [write])
+    assert theirs.facts["a", "s"] == {"drink": "tea"}
+    (fact,) = await plain.facts_at("a", "s", {"drink": version})
+    for name in set(Write.model_fields) - {"op", "reason", "replaced_by"}:
+        assert getattr(fact, name) == getattr(write, name)
+    assert fact.recorded_at
+    theirs.facts["a", "s"] = {"drink": "gin", "city": "Oslo"}
+    for other in await plain.entries("a", "s"):
+        assert (other.writer, other.trust, other.state) == ("unknown", Trust.USER, "settled")
+        assert (other.unconfirmed, other.was, other.recorded_at) == (None, None, None)
+
+
+async def test_a_fact_expires_in_their_store_too(plain: PlainProvider, theirs: FiveMethods) -> None:
+    """It is not recalled any more, and is still there for the dream that removes it."""
+    soon = datetime.now(UTC) + timedelta(seconds=0.5)
+    await plain.write("a", "s", [told(expires_at=soon), told(key="job", value=1)])
+    assert await plain.recall("a", "s", "drink") == "tea"
+    assert await plain.keys("a", "s") == ["drink", "job"]
+    await asyncio.sleep(0.6)
+    assert await plain.recall("a", "s", "drink") is None
+    assert await plain.recall("a", "s") == {"job": 1}
+    assert await plain.keys("a", "s") == ["job"]
+    assert [fact.key for fact in await plain.entries("a", "s")] == ["drink", "job"]
+    theirs.facts["a", "s"]["drink"] = "gin"
+    assert await plain.recall("a", "s", "drink") == "gin"
+    await plain.memorize("a", "s", "drink", "tea")
+    assert await plain.recall("a", "s", "drink") == "tea"
+
+
+async def test_a_write_that_fails_leaves_what_was_known(
+    plain: PlainProvider, theirs: FiveMethods
+) -> None:
+    """Their store refuses the new value: the old one keeps its state."""
+    await plain.write("a", "s", [told()])
+    works = theirs.memorize
+
+    async def fails(agent: str, scope: str, key: str, value: Any) -> None:
+        raise ConnectionError("refused")
+
+    theirs.memorize = fails
+    with pytest.raises(ProviderError):
+        await plain.write("a", "s", [Write(key="drink", value="gin")])
+    (fact,) = await plain.entries("a", "s")
+    assert (fact.value, fact.state, fact.writer) == ("tea", "tentative", "agent")
+    await plain.write("a", "s", [Write(op="confirm", key="drink", evidence=[QUOTED])])
+    (fact,) = await plain.entries("a", "s")
+    assert (fact.state, fact.trust) == ("tentative", Trust.USER)
+    theirs.memorize = works
+    await plain.write("a", "s", [Write(key="drink", value="gin")])
+    (fact,) = await plain.entries("a", "s")
+    assert (fact.value, fact.state, fact.writer) == ("gin", "settled", "code")
+
+
+@pytest.mark.parametrize("refused", ["memorize", "forget"])
+async def test_a_merge_never_loses_a_fact(
+    plain: PlainProvider, theirs: FiveMethods, refused: str
+) -> None:
+    """The merged value is there before its sources go, however the writes are ordered."""
+    for key in ("a", "b"):
+        await plain.memorize("a", "s", key, key)
+    record = await opened(plain)
+    merge = Step(
+        id="merge",
+        reads=[Read(key=key, version=record.snapshot[key]) for key in ("a", "b")],
+        writes=[
+            Write(op="remove", key="b", replaced_by="a"),
+            Write(key="a", value="a and b", writer="dream"),
+        ],
+    )
+    method = getattr(theirs, refused)
+
+    async def fails(*_: Any) -> None:
+        raise ConnectionError("refused")
+
+    setattr(theirs, refused, fails)
+    with pytest.raises(ProviderError):
+        await plain.commit("a", "s", record, [merge])
+    assert set("ab") <= set(" ".join(theirs.facts["a", "s"].values()))
+    assert theirs.facts["a", "s"]["b"] == "b"
+    setattr(theirs, refused, method)
+    done = await plain.commit("a", "s", record, [merge])
+    assert (done.applied, theirs.facts["a", "s"]) == (["merge"], {"a": "a and b"})
+
+
+async def test_a_retry_takes_what_earlier_changes_wrote_for_its_own(
+    plain: PlainProvider, theirs: FiveMethods
+) -> None:
+    """Two changes of a dream touch one key: after a crash between them both are applied."""
+    await plain.memorize("a", "s", "k", "old")
+    record = await opened(plain)
+    steps = [
+        change("c1", "k", "new", k=record.snapshot["k"]),
+        change("c2", "other", 1, k=record.snapshot["k"]),
+    ]
+    theirs.facts["a", "s"]["k"] = "new"
+    done = await plain.commit("a", "s", record, steps)
+    assert (done.applied, done.conflicts) == (["c1", "c2"], [])
+
+
+async def test_what_is_known_goes_with_an_export(
+    plain: PlainProvider, own: SqlProvider, theirs: FiveMethods
+) -> None:
+    """From one such store to another, and from a store with a history to one without."""
+    write = told()
+    await plain.write("a", "s", [write])
+    await plain.append("a", "s", rows(1, 2))
+    await own.write("a", "s", [write])
+    versions = {fact.key: fact.version for fact in await plain.entries("a", "s")}
+    before = await plain.facts_at("a", "s", versions)
+    for number, source in enumerate((plain, own)):
+        other = PlainProvider(FiveMethods(), own, f"other{number}")
+        exported = await source.export("a", "s")
+        await other.restore("a", "s", exported)
+        after = await other.facts_at("a", "s", versions)
+        assert [one.replace(recorded_at=None) for one in after] == [
+            one.replace(recorded_at=None) for one in before
+        ]
+
+
+async def test_a_forgotten_message_is_not_quoted_there_either(plain: PlainProvider) -> None:
+    """Evidence of their facts lies in the own store, and is blanked there."""
+    (version,) = await plain.write("a", "s", [told()])
+    which = MessageId(session="r1", message="m1")
+    assert await plain.forget_message("a", "s", which) > 0
+    (fact,) = await plain.facts_at("a", "s", {"drink": version})
+    assert fact.unconfirmed
+    for item in (*fact.evidence, *fact.unconfirmed.evidence):
+        assert (item.quote, item.forgotten) == ("", True)

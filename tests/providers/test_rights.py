@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import Connection, select
 
 from agentmem.errors import ConfigurationError, InvalidFact, ProviderError
-from agentmem.facts import Evidence, Step, Write
+from agentmem.facts import EarlierValue, Evidence, Step, Unconfirmed, Write
 from agentmem.memory.providers.protocol import DreamRecord, Range, ReplyRecord
 from agentmem.memory.providers.records import MessageId
 from agentmem.memory.providers.schema import TABLES
@@ -25,6 +25,9 @@ async def lived_in(store: SqlProvider, scope: str = "s") -> None:
     await store.memorize("a", scope, "odd", {"b": [1.5, 10**30, None], "a": "日本 😀 </notes>"})
     await store.memorize("a", scope, "null", None)
     await store.write("a", scope, [Write(key="city", value="Oslo")], "call-1")
+    new, was = Unconfirmed(value=None), EarlierValue(value=None, replaced_at=START)
+    told = {"state": "tentative", "unconfirmed": new, "was": was, "author": "Ada"}
+    await store.write("a", scope, [Write.model_validate({"key": "job", "value": 1} | told)])
     await store.forget("a", scope, "null")
     await store.pin("a", scope, "city")
     await store.use("a", scope, ["city"], TODAY)
@@ -178,7 +181,7 @@ async def test_erasing_leaves_nothing(store: SqlProvider) -> None:
     assert await store.export("a", "s") == []
     assert await store.tombstones("a", "s") == []
     for name in names[1:]:
-        assert await store.keys("a", name) == ["city", "new", "odd"]
+        assert await store.keys("a", name) == ["city", "job", "new", "odd"]
         assert len(await store.history("a", name, "city")) == 2
     assert sum((await store.erase("a", "s")).values()) == 0
 

@@ -25,13 +25,13 @@ async def dreamt(store: SqlProvider, *writes: Write) -> None:
 
 
 async def test_a_live_forget_leaves_a_tombstone(store: SqlProvider) -> None:
-    """M-11: by code or by the agent, with what it said, whose word it was, and when it went."""
+    """M-11: by code or by a person, with what it said, whose word it was, and when it went."""
     before = datetime.now(UTC)
     await store.write("a", "s", [Write(key="phone", value={"n": 1}, trust=Trust.ASSISTANT)])
     await store.write("a", "s", [Write(key="city", value="Oslo")])
     await store.memorize("a", "s", "kept", 1)
     await store.forget("a", "s", "phone")
-    await store.write("a", "s", [Write(op="remove", key="city", writer="agent")])
+    await store.write("a", "s", [Write(op="remove", key="city", writer="person")])
     newest, oldest = await store.tombstones("a", "s")
     assert (newest.key, newest.value, newest.trust) == ("city", "Oslo", Trust.USER)
     assert (oldest.key, oldest.value, oldest.trust) == ("phone", {"n": 1}, Trust.ASSISTANT)
@@ -71,9 +71,12 @@ async def test_what_is_stored_again_has_none(store: SqlProvider) -> None:
 async def test_a_dreams_housekeeping_leaves_none(
     store: SqlProvider, reason: str, left: list[str]
 ) -> None:
-    """Of a dream's removals, those that somebody asked for count."""
+    """Of a dream's and an agent's removals, those that somebody asked for count."""
     await store.memorize("a", "s", "k", 1)
     await dreamt(store, Write(op="remove", key="k", reason=reason, writer="dream"))
+    assert [stone.key for stone in await store.tombstones("a", "s")] == left
+    await store.memorize("a", "s", "k", 1)
+    await store.write("a", "s", [Write(op="remove", key="k", reason=reason, writer="agent")])
     assert [stone.key for stone in await store.tombstones("a", "s")] == left
 
 

@@ -259,3 +259,96 @@ async def test_pins_are_kept_and_taken_off(store: SqlProvider) -> None:
     assert await scope(store) == before
     assert not await store.pin("a", "s", "nowhere")
     assert await store.history("a", "s", "nowhere") == []
+
+
+async def test_a_pin_is_no_obstacle_to_undo(store: SqlProvider) -> None:
+    """Pinned and unpinned since, or pinned still: the value goes back, and the pin stays."""
+    before = await planted(store)
+    await dream(store, "d1", c1=[Write(key="city", value="Rome")], c2=[Write(key="new", value=1)])
+    for pinned in (True, False, True):
+        await store.pin("a", "s", "city", pinned)
+    await store.pin("a", "s", "new")
+    await store.pin("a", "s", "new", False)
+    assert await store.undo("a", "s", "d1") == Undone(keys=["city", "new"])
+    after = await scope(store)
+    assert after.pop("city") == before.pop("city") | {"pinned": True}
+    assert after == before
+    assert await store.undo("a", "s", "d1") == Undone(keys=["city", "new"])
+    assert [one.reason for one in await store.history("a", "s", "city")][-2:] == [
+        "pinned",
+        "undone",
+    ]
+
+
+async def test_a_pin_since_does_not_hide_a_later_value(store: SqlProvider) -> None:
+    """What was written after the pin is still a conflict."""
+    await planted(store)
+    await dream(store, "d1", c1=[Write(key="city", value="Rome")])
+    await store.pin("a", "s", "city")
+    await store.memorize("a", "s", "city", "Paris")
+    assert await store.undo("a", "s", "d1") == Undone(conflicts=["city"])
+
+
+async def test_undo_brings_back_what_was_confirmed_while_pinned(store: SqlProvider) -> None:
+    """A confirmation of the version that a pin wrote belongs to what stood before an update."""
+    await planted(store)
+    await store.pin("a", "s", "drink")
+    await dream(store, "d1", c1=[Write(op="confirm", key="drink", evidence=[witness(2)])])
+    await store.pin("a", "s", "drink", False)
+    before = await scope(store)
+    await dream(store, "d2", c1=[Write(key="drink", value="milk")])
+    await store.undo("a", "s", "d2")
+    assert await scope(store) == before
+    assert await store.undo("a", "s", "d1") == Undone(keys=["drink"])
+    assert (await scope(store))["drink"]["trust"] is Trust.TOOL
+
+
+async def test_undoing_a_pin_takes_the_pin_off(store: SqlProvider) -> None:
+    """A version that pins or unpins is undone alone, whatever was written since."""
+    await planted(store)
+    await store.pin("a", "s", "city")
+    await store.memorize("a", "s", "city", "Rome")
+    assert await store.undo("a", "s", "city@2") == Undone(keys=["city"])
+    assert await store.undo("a", "s", "city@2") == Undone(keys=["city"])
+    (fact,) = await store.entries("a", "s", ["city"])
+    assert (fact.value, fact.pinned, fact.version) == ("Rome", False, 4)
+    await store.undo("a", "s", "city@4")
+    assert (await store.entries("a", "s", ["city"]))[0].pinned
+    await store.forget("a", "s", "city")
+    assert await store.undo("a", "s", "city@2") == Undone(conflicts=["city"])
+
+
+async def test_who_undoes_and_pins_is_in_the_history(store: SqlProvider) -> None:
+    """The version names the person; the fact keeps the writer that its value had."""
+    before = await planted(store)
+    await dream(store, "d1", c1=[Write(key="city", value="Rome")], c2=[Write(key="new", value=1)])
+    await store.undo("a", "s", "d1", "Ada")
+    await store.pin("a", "s", "home", True, "Bob")
+    after = await scope(store)
+    assert after.pop("home") == before.pop("home") | {"pinned": True}
+    assert after == before
+    for key, reason, author in (
+        ("city", "undone", "Ada"),
+        ("new", "undone", "Ada"),
+        ("home", "pinned", "Bob"),
+    ):
+        last = (await store.history("a", "s", key))[-1]
+        assert (last.reason, last.writer, last.author) == (reason, "person", author)
+    entries = {fact.key: fact for fact in await store.entries("a", "s")}
+    assert [(entries[key].writer, entries[key].author) for key in ("city", "home")] == [
+        ("code", ""),
+        ("agent", ""),
+    ]
+    await store.undo("a", "s", "home@2")
+    await store.memorize("a", "s", "home", "Paris")
+    await store.undo("a", "s", "home@4")
+    assert (await scope(store))["home"]["writer"] == "agent"
+
+
+async def test_a_pin_keeps_the_tombstone_of_what_was_undone(store: SqlProvider) -> None:
+    """Pinning the value that stands again does not allow the other one back."""
+    await planted(store)
+    await dream(store, "d1", c1=[Write(key="city", value="Rome")])
+    await store.undo("a", "s", "d1")
+    await store.pin("a", "s", "city")
+    assert [stone.value for stone in await store.tombstones("a", "s")] == ["Rome"]

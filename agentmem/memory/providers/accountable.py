@@ -20,7 +20,7 @@ class Accountable(Protocol):
         """
         ...
 
-    async def undo(self, agent: str, scope: str, change: str) -> Undone:
+    async def undo(self, agent: str, scope: str, change: str, by: str = "") -> Undone:
         """Take back a dream, one of its changes, or one version, in one transaction.
 
         A dream is taken back with what people applied of it. Each change is taken back whole or not
@@ -28,20 +28,30 @@ class Accountable(Protocol):
         stood before is written again as a new version (reason `undone`), with its evidence; what
         did not exist is removed. Either way `tombstones` then tells of what was taken back.
         Confirmations of a dream are taken back too. What was undone before stays so, and is no
-        error.
+        error. Pinning and unpinning since then is no conflict, and the pin stays as it is; undoing
+        a version that pins or unpins takes only that back.
+
+        The fact that stands again has the writer that it had; the version that restores it has
+        the writer `person` and the author `by`, or without `by` the fact's writer.
 
         Args:
             agent: Whose facts.
             scope: Which scope.
             change: A dream's id, `<dream>/<change>` or `<key>@<version>`.
+            by: The person who does it; empty for code.
 
         Raises:
             ConfigurationError: There is no such change, or the store keeps no history.
         """
         ...
 
-    async def pin(self, agent: str, scope: str, key: str, pinned: bool = True) -> bool:
+    async def pin(
+        self, agent: str, scope: str, key: str, pinned: bool = True, by: str = ""
+    ) -> bool:
         """Pin a fact, so that no dream changes it, or unpin it; a version says so.
+
+        The fact keeps its writer; the version has the writer `person` and the author `by`, or
+        without `by` the fact's writer.
 
         Returns:
             Whether there is such a fact. One that is pinned already is left as it is.

@@ -8,10 +8,14 @@ from typing import Any, ParamSpec, TypeVar
 from agentmem.errors import AgentMemError, ConfigurationError, ProviderError
 from agentmem.facts import Fact, Step, Tombstone, Write, checked_name
 from agentmem.journal import FactVersion, Undone
+from agentmem.memory.fact_details import expired
 from agentmem.memory.providers.causes import may_travel, store_error
 from agentmem.memory.providers.checks import CheckedStep, checked_step, checked_write, fact_place
+from agentmem.memory.providers.exports import exported_writes
+from agentmem.memory.providers.origins import Origins
 from agentmem.memory.providers.own_records import OwnRecords
 from agentmem.memory.providers.protocol import DreamRecord, MemoryProvider, TransactionalProvider
+from agentmem.memory.providers.rows import now
 from agentmem.memory.providers.standing import standing_steps
 from agentmem.values import JSONObject, JSONValue, dump_json
 
@@ -24,11 +28,18 @@ Result = TypeVar("Result")
 class PlainProvider(OwnRecords):
     """A `TransactionalProvider` over a store that has the five methods only.
 
-    What is lost: a dream's writes are made one by one, and a crash between two is mended by the
-    retry; the version of a fact is a digest of its value, so one that changed and changed back
-    has not moved; there is no history, so no evidence, no undo and no tombstones (a dream over
-    older messages may learn again what was forgotten), a confirmation leaves no trace, and a dream
-    sees facts as they are now.
+    The store holds keys and values. What else is known of a fact (its state, whose word it is,
+    until when it is of use, a value that is not confirmed, an earlier value, who wrote it and
+    when, the messages that it rests on) is kept in the worker's own store, by the key and a digest
+    of the value. A fact that somebody else wrote, or changed, is of unknown origin: settled, by the
+    writer `unknown`, and with a user's trust, so that no weaker word replaces it. The cap does not
+    protect it.
+
+    What is lost: a dream's writes are made one by one, and a crash between two is repaired by the
+    retry. Within a change the new values are written before anything is removed, so that a merge
+    loses nothing. The version of a fact is a digest of its value, so one that changed and changed
+    back has not moved. There is no history, so no undo, no pins and no tombstones (a dream over
+    older messages may learn again what was forgotten), and a dream sees facts as they are now.
 
     Args:
         provider: The user's store, for facts.
@@ -42,7 +53,8 @@ class PlainProvider(OwnRecords):
         self._name = name
         logger.warning(
             "provider %r has the five methods of MemoryProvider only: dreams write to it change by "
-            "change, without versions, evidence or undo; transcripts are in the worker's own store",
+            "change, without versions, pins or undo; transcripts, and the evidence of each fact, "
+            "are in the worker's own store",
             name,
         )
 
@@ -54,18 +66,28 @@ class PlainProvider(OwnRecords):
         """Return a key's value, None if it is missing; without a key, all as a dict by key."""
         place = fact_place(agent, scope)
         if key is not None:
-            return await self._ask(self._theirs.recall, *place, checked_name(key, "key"))
-        found = await self._ask(self._theirs.recall, *place)
-        return dict(sorted(dict(found or {}).items()))
+            name = checked_name(key, "key")
+            value = await self._ask(self._theirs.recall, *place, name)
+            live = value is None or await self._live(agent, scope, {name: value})
+            return value if live else None
+        return await self._live(agent, scope, await self._values(agent, scope))
 
     async def forget(self, agent: str, scope: str, key: str | None = None) -> None:
         """Remove a key; no error if it is missing. Without a key, remove the whole scope."""
-        key = None if key is None else checked_name(key, "key")
-        await self._ask(self._theirs.forget, *fact_place(agent, scope), key)
+        place, key = fact_place(agent, scope), None if key is None else checked_name(key, "key")
+        await self._ask(self._theirs.forget, *place, key)
+        if key is None:
+            await self._own.forget(self.own_agent(agent), scope)
+        else:
+            await self._origins(agent, scope).drop([key])
 
     async def keys(self, agent: str, scope: str) -> list[str]:
         """Return the scope's keys, sorted."""
-        return sorted(await self._ask(self._theirs.keys, *fact_place(agent, scope)))
+        place = fact_place(agent, scope)
+        known = await self._own.entries(self.own_agent(agent), scope)
+        if any(expired(fact, now()) for fact in known):
+            return list(await self.recall(agent, scope))  # whether it is that value has to be seen
+        return sorted(await self._ask(self._theirs.keys, *place))
 
     async def scopes(self, agent: str) -> list[str]:
         """Return the agent's scopes that hold a fact, sorted."""
@@ -75,17 +97,16 @@ class PlainProvider(OwnRecords):
         self, agent: str, scope: str, keys: Sequence[str] | None = None
     ) -> list[Fact]:
         """Return the current facts; each one's version is a digest of its value."""
-        values: dict[str, Any] = await self.recall(agent, scope)
-        wanted = set(values) if keys is None else {checked_name(key, "key") for key in keys}
-        return [
-            Fact(key=key, value=value, version=self._digest(key, value))
-            for key, value in values.items()
-            if key in wanted
-        ]
+        values = await self._values(agent, scope)
+        if keys is not None:
+            wanted = {checked_name(key, "key") for key in keys}
+            values = {key: value for key, value in values.items() if key in wanted}
+        return await self._told(agent, scope, values)
 
     async def facts_at(self, agent: str, scope: str, versions: dict[str, int]) -> list[Fact]:
         """Return these facts as they are now: this store has no history."""
-        facts = await self.entries(agent, scope, list(versions))
+        found = await self.entries(agent, scope, list(versions))
+        facts = await self._origins(agent, scope).witnesses(found)
         return [fact.replace(version=versions.get(fact.key, fact.version)) for fact in facts]
 
     async def tombstones(self, agent: str, scope: str) -> list[Tombstone]:
@@ -108,9 +129,11 @@ class PlainProvider(OwnRecords):
         if there is not None and there.status != "running":
             return there
         checked = [checked_step(record.id, step) for step in steps]
-        now = {fact.key: fact.version for fact in await self.entries(agent, scope)}
-        standing = standing_steps(checked, {one.id for one in checked if self._moved(one, now)})
-        for write in [one.write for step in standing for one in step.writes]:
+        current = {fact.key: fact.version for fact in await self.entries(agent, scope)}
+        made = self._written(checked)
+        moved = {step.id for step in checked if _moved(step, current, made)}
+        standing = standing_steps(checked, moved)
+        for write in [write for step in standing for write in _values_first(step)]:
             await self._make(agent, scope, write)
         applied = [step.id for step in standing]
         conflicts = [step.id for step in steps if step.id not in set(applied)]
@@ -121,37 +144,35 @@ class PlainProvider(OwnRecords):
         """Return nothing: this store has no history."""
         return []
 
-    async def undo(self, agent: str, scope: str, change: str) -> Undone:
+    async def undo(self, agent: str, scope: str, change: str, by: str = "") -> Undone:
         """Refuse: without a history nothing can be taken back."""
         raise self._cannot("keeps no history: there is nothing to undo from")
 
-    async def pin(self, agent: str, scope: str, key: str, pinned: bool = True) -> bool:
+    async def pin(
+        self, agent: str, scope: str, key: str, pinned: bool = True, by: str = ""
+    ) -> bool:
         """Refuse: there is no place to say that a fact is pinned."""
         raise self._cannot("cannot pin facts")
 
     async def erase(self, agent: str, scope: str) -> dict[str, int]:
         """Forget the scope's facts, and delete what lies of it in the worker's own store."""
-        gone = len(await self.keys(agent, scope))
-        await self.forget(agent, scope)
+        gone = len(await self._values(agent, scope))
+        await self._ask(self._theirs.forget, *fact_place(agent, scope), None)
         return await self._own.erase(self.own_agent(agent), scope) | {"facts": gone}
 
     async def export(self, agent: str, scope: str) -> list[JSONObject]:
-        """Return the facts' keys and values, and what lies of the scope in the own store."""
-        values: dict[str, Any] = await self.recall(agent, scope)
-        rows = [{"table": "facts", "key": key, "value": value} for key, value in values.items()]
-        return rows + await self._own.export(self.own_agent(agent), scope)
+        """Return the facts with what is known of them, and the scope's rows in the own store."""
+        entries = await self.entries(agent, scope)
+        facts = await self._origins(agent, scope).witnesses(entries)
+        rest = await self._own.export(self.own_agent(agent), scope)
+        return [{"table": "facts", **fact.full()} for fact in facts] + _not_of_facts(rest)
 
     async def restore(self, agent: str, scope: str, rows: Sequence[JSONObject]) -> int:
-        """Store the facts' values and put the rest into the own store; their history is lost."""
-        if await self.keys(agent, scope):
+        """Store the facts and put the rest into the own store; their history is lost."""
+        if await self._values(agent, scope):
             raise self._cannot(f"holds facts of {agent!r}, {scope!r}: erase them first")
-        facts = [row for row in rows if row.get("table") == "facts"]
-        writes = [
-            Write.model_construct(key=row.get("key"), value=row.get("value")) for row in facts
-        ]
-        checked = [checked_write(write).write for write in writes]  # before anything is stored
-        rest = [row for row in rows if not str(row.get("table")).startswith(("fact", "calls"))]
-        done = await self._own.restore(self.own_agent(agent), scope, rest)
+        checked = [checked_write(write).write for write in exported_writes(rows)]  # first of all
+        done = await self._own.restore(self.own_agent(agent), scope, _not_of_facts(rows))
         return done + len(await self.write(agent, scope, checked))
 
     def _cannot(self, what: str) -> ConfigurationError:
@@ -169,28 +190,45 @@ class PlainProvider(OwnRecords):
         place = fact_place(agent, scope)
         if write.op == "confirm":
             there = await self.entries(agent, scope, [write.key])
-            return there[0].version if there else 0
+            if not there:
+                return 0
+            await self._origins(agent, scope).confirm(write, there[0].version)
+            return there[0].version
         if write.op == "set":
+            digest = self._digest(write.key, write.value)
+            await self._origins(agent, scope).note(write, digest)
             await self._ask(self._theirs.memorize, *place, write.key, write.value)
-            return self._digest(write.key, write.value)
-        if write.key not in await self.keys(agent, scope):
-            return 0
-        await self._ask(self._theirs.forget, *place, write.key)
-        return 1
+            return digest
+        there = write.key in await self._ask(self._theirs.keys, *place)
+        if there:
+            await self._ask(self._theirs.forget, *place, write.key)
+        await self._origins(agent, scope).drop([write.key])
+        return int(there)
 
-    def _moved(self, step: CheckedStep, now: dict[str, int]) -> bool:
-        # A key that holds what this step writes was written by an attempt that crashed.
-        written = {
-            one.write.key: self._digest(one.write.key, one.write.value)
-            if one.write.op == "set"
-            else 0
-            for one in step.writes
-            if one.write.op != "confirm"
-        }
-        return any(
-            now.get(read.key, 0) not in {read.version, written.get(read.key, read.version)}
-            for read in step.reads
-        )
+    def _origins(self, agent: str, scope: str) -> Origins:
+        return Origins(self._own, self.own_agent(agent), scope)
+
+    async def _values(self, agent: str, scope: str) -> dict[str, Any]:
+        found = await self._ask(self._theirs.recall, *fact_place(agent, scope))
+        return dict(sorted(dict(found or {}).items()))
+
+    async def _told(self, agent: str, scope: str, values: dict[str, Any]) -> list[Fact]:
+        digests = {key: self._digest(key, value) for key, value in values.items()}
+        return await self._origins(agent, scope).tell(values, digests)
+
+    async def _live(self, agent: str, scope: str, values: dict[str, Any]) -> dict[str, Any]:
+        """Return these values without those whose facts have expired."""
+        facts = await self._told(agent, scope, values)
+        return {fact.key: values[fact.key] for fact in facts if not expired(fact, now())}
+
+    def _written(self, steps: Sequence[CheckedStep]) -> dict[str, set[int]]:
+        """Return the versions that steps leave, by key; 0 where they remove it."""
+        found: dict[str, set[int]] = {}
+        for write in [one.write for step in steps for one in step.writes]:
+            if write.op != "confirm":
+                left = self._digest(write.key, write.value) if write.op == "set" else 0
+                found.setdefault(write.key, set()).add(left)
+        return found
 
     def _digest(self, key: str, value: Any) -> int:
         try:
@@ -212,6 +250,27 @@ class PlainProvider(OwnRecords):
             kind = type(error).__name__
             said = f"provider {self._name!r} failed: {kind}"
             raise store_error(said, error) from may_travel(error)
+
+
+def _moved(step: CheckedStep, current: dict[str, int], made: dict[str, set[int]]) -> bool:
+    # A key that holds what this commit writes was written by an attempt that crashed.
+    return any(
+        current.get(read.key, 0) not in {read.version, *made.get(read.key, ())}
+        for read in step.reads
+    )
+
+
+def _values_first(step: CheckedStep) -> list[Write]:
+    """Return a step's writes, each key's last one, so that nothing goes before what replaces it."""
+    writes = [one.write for one in step.writes]
+    last = {write.key: write for write in writes if write.op != "confirm"}
+    kept = [write for write in writes if write.op == "confirm" or last[write.key] is write]
+    return sorted(kept, key=lambda write: write.op == "remove")
+
+
+def _not_of_facts(rows: Sequence[JSONObject]) -> list[JSONObject]:
+    kinds = ("facts", "fact_versions", "fact_evidence", "fact_confirmations", "calls")
+    return [row for row in rows if row.get("table") not in kinds]
 
 
 def missing_methods(made: object) -> list[str]:

@@ -1,5 +1,6 @@
 """What every store checks before it touches its database: names, values, times, text."""
 
+import json
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -7,13 +8,29 @@ from datetime import datetime
 from typing import Any, Self
 
 from agentmem.errors import ConfigurationError, InvalidFact
-from agentmem.facts import Evidence, Read, Step, Write, checked_name, checked_value
+from agentmem.facts import (
+    EarlierValue,
+    Evidence,
+    Read,
+    Step,
+    Unconfirmed,
+    Write,
+    checked_name,
+    checked_value,
+)
 from agentmem.memory.providers.protocol import DreamRecord, Range, ReplyRecord, TranscriptRow
 from agentmem.memory.providers.records import MessageId
 from agentmem.memory.providers.rows import Place
 
 RESERVED = "agentmem/"
 """Agents whose names begin so are our own: stores keep no facts of a user under them."""
+
+
+class OwnAgent(str):
+    """The name of an agent of our own, made by our code: under it we may keep what we know."""
+
+    __slots__ = ()
+
 
 Message = tuple[str, str, str]
 """A message's session, memory and id."""
@@ -41,11 +58,18 @@ class Checked:
 
     def without(self, messages: Collection[Message]) -> Self:
         """Return the write without the words of these messages."""
-        evidence = [
-            item.replace(quote="", forgotten=True) if cited(item) in messages else item
-            for item in self.write.evidence
-        ]
-        return replace(self, write=self.write.replace(evidence=evidence))
+        write, new = self.write, self.write.unconfirmed
+        write = write.replace(evidence=_unquoted(write.evidence, messages))
+        if new:
+            new = new.replace(evidence=_unquoted(new.evidence, messages))
+            write = write.replace(unconfirmed=new)
+        return replace(self, write=write)
+
+    @property
+    def cited(self) -> list[Evidence]:
+        """The messages that it quotes."""
+        new = self.write.unconfirmed
+        return [*self.write.evidence, *(new.evidence if new else ())]
 
 
 @dataclass(frozen=True)
@@ -79,7 +103,7 @@ def fact_place(agent: str, scope: str) -> Place:
         InvalidFact: A name cannot be stored, or belongs to agentmem itself.
     """
     place = Place(checked_name(agent, "agent"), checked_name(scope, "scope"))
-    if place.agent.startswith(RESERVED):
+    if place.agent.startswith(RESERVED) and not isinstance(agent, OwnAgent):
         raise InvalidFact(
             f"agent {place.agent[:40]!r}: names that begin with {RESERVED!r} are ours"
         )
@@ -111,6 +135,9 @@ def checked_write(
         said_at=aware(write.said_at, f"said_at of {key!r}"),
         expires_at=aware(write.expires_at, f"expires_at of {key!r}"),
         evidence=[_evidence(item) for item in write.evidence],
+        unconfirmed=_unconfirmed(write.unconfirmed, key),
+        was=_earlier(write.was, key),
+        author=storable(write.author),
     )
     return Checked(stored, text, dream, change, idempotency)
 
@@ -217,6 +244,23 @@ def aware(time: datetime | None, what: str) -> datetime | None:
     return time
 
 
+def _unconfirmed(new: Unconfirmed | None, key: str) -> Unconfirmed | None:
+    if new is None:
+        return None
+    return new.replace(
+        value=json.loads(checked_value(new.value, key)),
+        said_at=aware(new.said_at, f"said_at of the new value of {key!r}"),
+        evidence=[_evidence(item) for item in new.evidence],
+    )
+
+
+def _earlier(was: EarlierValue | None, key: str) -> EarlierValue | None:
+    if was is None:
+        return None
+    replaced_at = aware(was.replaced_at, f"replaced_at of {key!r}")
+    return was.replace(value=json.loads(checked_value(was.value, key)), replaced_at=replaced_at)
+
+
 def _evidence(item: Evidence) -> Evidence:
     return item.replace(
         session=storable(item.session),
@@ -226,6 +270,13 @@ def _evidence(item: Evidence) -> Evidence:
         said_at=aware(item.said_at, f"said_at of message {item.message!r}"),
         quote=storable(item.quote),
     )
+
+
+def _unquoted(evidence: Sequence[Evidence], messages: Collection[Message]) -> list[Evidence]:
+    return [
+        item.replace(quote="", forgotten=True) if cited(item) in messages else item
+        for item in evidence
+    ]
 
 
 def cited(item: Evidence) -> Message:

@@ -5,15 +5,15 @@ What a row says is read back as the store will read it, so that nothing is store
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime
 from typing import Any, cast
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 from sqlalchemy import BigInteger, Date, Integer, RowMapping, Table
 
 from agentmem.errors import ConfigurationError
-from agentmem.facts import Evidence, Trust, checked_name, checked_value
+from agentmem.facts import Evidence, Trust, Write, checked_name, checked_value
 from agentmem.memory.providers.checks import aware, storable
 from agentmem.memory.providers.protocol import ScopeState
 from agentmem.memory.providers.rows import Place, dump, fact_of, message_of
@@ -23,11 +23,19 @@ from agentmem.memory.providers.sql_history import version_of
 from agentmem.values import JSONObject
 
 JSON_COLUMNS = frozenset(
-    ("versions", "places", "ranges", "snapshot", "data", "applied", "conflicts", "reply")
+    (
+        *("versions", "places", "ranges", "snapshot", "data", "applied", "conflicts", "reply"),
+        *("unconfirmed", "was"),
+    )
 )
 """Columns that hold JSON as text; people read it as JSON."""
 
-_LATER: dict[str, JSONObject] = {"fact_evidence": {"forgotten": False}}
+_NO_STATE: JSONObject = {"state": "settled", "unconfirmed": None, "was": None, "author": ""}
+_LATER: dict[str, JSONObject] = {
+    "fact_evidence": {"forgotten": False},
+    "facts": _NO_STATE,
+    "fact_versions": _NO_STATE,
+}
 """What exports of earlier schemas do not have."""
 
 _NUMBERS = TypeAdapter(list[int])
@@ -65,6 +73,32 @@ def checked_export(place: Place, rows: Sequence[JSONObject]) -> dict[str, list[_
         stored[name].append(columns)
     _whole(stored)
     return stored
+
+
+def exported_writes(rows: Iterable[JSONObject]) -> list[Write]:
+    """Return the writes that store the facts of an export, with their evidence, not their history.
+
+    Raises:
+        ConfigurationError: A fact is none that an export gives.
+    """
+    listed = list(rows)
+    quoted: dict[tuple[object, object], list[JSONObject]] = {}
+    for row in listed:
+        if row.get("table") == "fact_evidence":
+            quoted.setdefault((row.get("key"), row.get("version")), []).append(row)
+    writes: list[Write] = []
+    for row in listed:
+        if row.get("table") != "facts":
+            continue
+        key, value = row.get("key"), row.get("value")
+        evidence = quoted.get((key, row.get("version")), [])
+        said = {"writer": "unknown", "evidence": evidence} | row | {"key": "", "value": None}
+        try:
+            write = Write.model_validate(said)
+        except ValidationError as error:
+            raise ConfigurationError(f"the fact {key!r:.80} holds what it cannot") from error
+        writes.append(write.replace(key=key, value=value))
+    return writes
 
 
 def _whole(stored: Mapping[str, list[_Row]]) -> None:
@@ -111,10 +145,10 @@ def _stored(table: Table, name: str, row: Mapping[str, Any]) -> Any:
     column = table.c[name]
     if name == "value":
         return None if row.get("op") == "remove" else checked_value(value, str(row["key"]))
-    if name in JSON_COLUMNS:
-        return dump(value)
     if value is None and column.nullable:
         return None
+    if name in JSON_COLUMNS:
+        return dump(value)
     if isinstance(column.type, UtcTime):
         return aware(datetime.fromisoformat(str(value)), name)
     if isinstance(column.type, Date):

@@ -6,7 +6,7 @@ from datetime import date, datetime
 from typing import Literal
 
 from agentmem.facts import KEY_BYTES, checked_name
-from agentmem.memory.providers.checks import RESERVED
+from agentmem.memory.providers.checks import RESERVED, OwnAgent
 from agentmem.memory.providers.protocol import (
     DreamRecord,
     Range,
@@ -32,12 +32,12 @@ class OwnRecords:
         self._own = own
         self._prefix = f"{RESERVED}{name}/"
 
-    def own_agent(self, agent: str) -> str:
+    def own_agent(self, agent: str) -> OwnAgent:
         """Return the agent that an agent's records lie under; a long name becomes its digest."""
         name = checked_name(agent, "agent")
         if len((self._prefix + name).encode()) > KEY_BYTES:
             name = hashlib.sha256(name.encode()).hexdigest()
-        return self._prefix + name
+        return OwnAgent(self._prefix + name)
 
     async def append(self, agent: str, scope: str, rows: Sequence[TranscriptRow]) -> int:
         """Append rows of one session's memory; rows that are there already stay as they are."""

@@ -74,10 +74,11 @@ class TransactionalProvider(MemoryProvider, Accountable, Protocol):
         """Return what was forgotten or taken back and not stored again, the newest 1,000 first.
 
         That is each key whose newest version removes it without a survivor (`replaced_by`): by
-        code or by the agent, whatever the reason, or by a dream for the reason `retracted` or
-        `asked_to_forget`. A dream's housekeeping leaves none. A fact went when its removal was
-        written; one that a dream took away, when its newest evidence asked for it. So is each key
-        whose newest version undoes a value: that value was taken back when the undo was written.
+        code or by a person, whatever the reason, or by the agent or a dream for the reason
+        `retracted` or `asked_to_forget`. Their housekeeping leaves none. A fact went when its
+        removal was written; one that a dream took away, when its newest evidence asked for it. So
+        is each key whose newest version undoes a value: that value was taken back when the undo was
+        written. Versions that only pin or unpin a fact are not counted as newer.
         """
         ...
 

@@ -3,13 +3,19 @@
 import json
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta, timezone
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import RowMapping
 
-from agentmem.facts import Fact
+from agentmem.facts import Fact, Write
 from agentmem.memory.providers.protocol import TranscriptRow
-from agentmem.values import JSONValue
+from agentmem.values import JSONValue, Wire
+
+SAID = (
+    *("trust", "importance", "kind", "writer", "said_at", "valid_from", "valid_to", "expires_at"),
+    *("state", "unconfirmed", "was", "author"),
+)
+"""What a write says of its fact, in addition to the value: columns that have these names."""
 
 Item = TypeVar("Item")
 
@@ -36,15 +42,31 @@ def value_of(text: str | None) -> JSONValue:
     return None if text is None else json.loads(text)
 
 
+def said_by(write: Write) -> dict[str, Any]:
+    """Return the columns of what a write says of its fact."""
+    said = {name: getattr(write, name) for name in SAID}
+    said |= {name: _wire_text(said[name]) for name in ("unconfirmed", "was")}
+    return said | {"trust": str(write.trust)}
+
+
+def fact_fields(row: RowMapping) -> dict[str, Any]:
+    """Return a row of `facts` or `fact_versions` with its JSON columns read."""
+    return {**row, **{name: value_of(row[name]) for name in ("value", "unconfirmed", "was")}}
+
+
 def fact_of(row: RowMapping) -> Fact:
     """Make a fact of a row of `facts` or `fact_versions`."""
-    return Fact.model_validate({**row, "value": value_of(row["value"])})
+    return Fact.model_validate(fact_fields(row))
 
 
 def message_of(row: RowMapping) -> TranscriptRow:
     """Make a transcript's row, its time in the zone that it was said in."""
     zone = timezone(timedelta(seconds=row["at_offset"]))
     return TranscriptRow.model_validate({**row, "at": row["at"].astimezone(zone)})
+
+
+def _wire_text(value: Wire | None) -> str | None:
+    return None if value is None else dump(value.model_dump(mode="json"))
 
 
 def chunks(items: Iterable[Item], size: int = 500) -> list[Sequence[Item]]:

@@ -76,6 +76,7 @@ def _said_of_a_fact() -> list[Column[object]]:
         *(_text("trust"), Column("importance", Integer, nullable=False), _text("kind")),
         *(_flag("pinned"), _text("writer"), _time("recorded_at"), _time("said_at", nullable=True)),
         *(_text("valid_from"), _text("valid_to"), _time("expires_at", nullable=True)),
+        *(_text("state"), Column("unconfirmed", Text), Column("was", Text), _text("author")),
     ]
     return list[Column[object]](columns)  # type: ignore[arg-type]
 

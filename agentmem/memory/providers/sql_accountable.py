@@ -12,6 +12,7 @@ from agentmem.memory.providers.checks import (
     checked_text,
     fact_place,
     session_place,
+    storable,
 )
 from agentmem.memory.providers.records import MessageId
 from agentmem.memory.providers.sql_base import SqlBase
@@ -28,14 +29,17 @@ class SqlAccountable(SqlBase):
         """Return every version that a key ever had, oldest first, with evidence."""
         return await self._read(history, fact_place(agent, scope), checked_name(key, "key"))
 
-    async def undo(self, agent: str, scope: str, change: str) -> Undone:
+    async def undo(self, agent: str, scope: str, change: str, by: str = "") -> Undone:
         """Take back a dream, one of its changes, or one version, in one transaction."""
-        return await self._write(undo, fact_place(agent, scope), checked_text(change, "change"))
+        place, name = fact_place(agent, scope), checked_text(change, "change")
+        return await self._write(undo, place, name, storable(by))
 
-    async def pin(self, agent: str, scope: str, key: str, pinned: bool = True) -> bool:
+    async def pin(
+        self, agent: str, scope: str, key: str, pinned: bool = True, by: str = ""
+    ) -> bool:
         """Pin a fact or unpin it; return whether there is such a fact."""
         place, name = fact_place(agent, scope), checked_name(key, "key")
-        return await self._write(pin, place, name, pinned) > 0
+        return await self._write(pin, place, name, pinned, storable(by)) > 0
 
     async def use(self, agent: str, scope: str, keys: Sequence[str], day: date) -> None:
         """Note on which day facts were asked for by key."""

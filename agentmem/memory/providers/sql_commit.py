@@ -49,7 +49,7 @@ def commit(
 def _unquoted(connection: Connection, place: Place, steps: Sequence[CheckedStep]) -> list[Checked]:
     """Return what these steps write, without quoting what was forgotten since they were made."""
     writes = [checked for step in steps for checked in step.writes]
-    cited = [item for checked in writes for item in checked.write.evidence]
+    cited = [item for checked in writes for item in checked.cited]
     gone = forgotten_among(connection, place, cited) if cited else set[Message]()
     return [checked.without(gone) for checked in writes] if gone else writes
 

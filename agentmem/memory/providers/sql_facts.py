@@ -9,6 +9,7 @@ from agentmem.facts import Evidence, Fact
 from agentmem.memory.providers.ready import Driver, Ready
 from agentmem.memory.providers.rows import Place, chunks, fact_of, now, value_of
 from agentmem.memory.providers.schema import fact_evidence, fact_versions, facts
+from agentmem.memory.providers.sql_versions import Versions, is_copy
 from agentmem.values import JSONObject, JSONValue
 
 _LIVE = or_(facts.c.expires_at.is_(None), facts.c.expires_at > bindparam("now"))
@@ -60,10 +61,12 @@ def facts_at(connection: Connection, place: Place, versions: dict[str, int]) -> 
     found: list[Fact] = []
     for some in chunks(sorted(versions.items())):
         evidence = _evidence(connection, place, some)
-        found += [
-            fact_of(row).replace(evidence=evidence.get(row["key"], []))
-            for row in connection.execute(_versions_at(place, some)).mappings()
-        ]
+        rows = connection.execute(_versions_at(place, some)).mappings().all()
+        copies = Versions(connection, place)
+        copies.load((row["key"], row["version"]) for row in rows if is_copy(row))
+        for row in rows:
+            written = copies.writer(row["key"], row["version"]) if is_copy(row) else {}
+            found.append(fact_of(row).replace(evidence=evidence.get(row["key"], []), **written))
     return found
 
 

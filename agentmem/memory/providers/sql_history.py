@@ -6,7 +6,7 @@ from sqlalchemy import Connection, RowMapping, bindparam, select
 
 from agentmem.facts import Evidence
 from agentmem.journal import FactVersion
-from agentmem.memory.providers.rows import Place, value_of
+from agentmem.memory.providers.rows import Place, fact_fields
 from agentmem.memory.providers.schema import fact_evidence, fact_versions
 
 
@@ -29,8 +29,8 @@ def change_of(row: RowMapping) -> str:
 
 def version_of(row: RowMapping, evidence: list[Evidence]) -> FactVersion:
     """Make a version of a row, with its evidence."""
-    said = {**row, "value": value_of(row["value"]), "evidence": evidence, "change": change_of(row)}
-    return FactVersion.model_validate(said)
+    said = {"evidence": evidence, "change": change_of(row)}
+    return FactVersion.model_validate(fact_fields(row) | said)
 
 
 def _of_key(table: Any) -> tuple[Any, ...]:

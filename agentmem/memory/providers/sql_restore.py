@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -17,73 +18,85 @@ from agentmem.memory.providers.schema import (
 )
 from agentmem.memory.providers.sql_heads import Head
 from agentmem.memory.providers.sql_tombstones import UNDONE
+from agentmem.memory.providers.sql_versions import RESTORES, Versions
 
 Confirmation = dict[str, Any]
 """A row of `fact_confirmations`."""
 
-_RESTORES = "restores "
 
+@dataclass(frozen=True)
+class Deed:
+    """Why a version that holds what an earlier one held is written.
 
-def restored(rows: Mapping[tuple[str, int], dict[str, Any]], key: str, version: int) -> int:
-    """Return the version whose content a version holds: itself, or what an undo restored."""
-    row = rows.get((key, version))
-    if row is not None and row["reason"] == UNDONE:
-        return int(row["change_id"].removeprefix(_RESTORES))
-    return version
+    Attributes:
+        reason: `undone`, `pinned` or `unpinned`.
+        change: Which version it holds, as its column `change_id` says it.
+        pinned: Whether the fact is pinned from now on; None leaves that as it is.
+        by: The person who does it; empty for code.
+    """
+
+    reason: str
+    change: str
+    pinned: bool | None = None
+    by: str = ""
 
 
 def restore(
-    connection: Connection,
-    place: Place,
+    versions: Versions,
     targets: Mapping[str, int],
     head: Mapping[str, Head],
     at: datetime,
+    by: str = "",
 ) -> None:
-    """Write for each key a version that holds what an earlier one did, evidence and pin too.
+    """Write for each key a version that holds what an earlier one did, its evidence too.
+
+    A pin stays as it is.
 
     Args:
-        connection: In a transaction that holds the scope.
-        place: The scope.
+        versions: Of the scope, in a transaction that holds it.
         targets: The versions to restore; 0, or a removal, takes the fact away.
         head: Where the keys stand.
         at: The time.
+        by: The person who undoes; empty for code.
     """
     for key, target in targets.items():
-        copy_version(connection, place, key, head[key], target, _as_undone(target), at)
+        deed = Deed(UNDONE, f"{RESTORES}{versions.held(key, target)}", by=by)
+        copy_version(versions, key, head[key], target, deed, at)
 
 
 def copy_version(
-    connection: Connection,
-    place: Place,
-    key: str,
-    head: Head,
-    target: int,
-    changed: Mapping[str, Any],
-    at: datetime,
+    versions: Versions, key: str, head: Head, target: int, deed: Deed, at: datetime
 ) -> int:
-    """Write a version like an earlier one with some columns changed, and make it what stands.
+    """Write a version like an earlier one, and make its content what is current.
+
+    The version says who wrote it, the fact who wrote its content.
 
     Returns:
         The version that it left; 0 where there was nothing to take away.
     """
-    of_key = place._asdict() | {"key": key}
-    row = _version(connection, of_key, target)
+    connection, of_key = versions.connection, versions.place._asdict() | {"key": key}
+    row, newest = versions.row(key, target), versions.row(key, head.version)
     gone = row is None or row["op"] == "remove"
     if gone and head.current is None:
         return 0
+    pinned = deed.pinned if deed.pinned is not None else bool(newest and newest["pinned"])
     made: dict[str, Any] = {
         **{column.name: "" for column in fact_versions.c},
         **(head.current or {}),
         **(row or {}),
+        **versions.writer(key, target),
         **dict.fromkeys(("dream", "idempotency", "replaced_by"), ""),
-        **changed,
+        "reason": deed.reason,
+        "change_id": deed.change,
+        "pinned": pinned,
         "op": "remove" if gone else "set",
         "version": head.version + 1,
         "recorded_at": at,
     }
     if gone:
-        made |= {"value": None, "writer": "code", "trust": str(Trust.USER)}
-    connection.execute(insert(fact_versions), made)
+        made |= {"value": None, "writer": "code", "trust": str(Trust.USER), "author": ""}
+    deeds = {"writer": "person", "author": deed.by} if deed.by else {}
+    connection.execute(insert(fact_versions), made | deeds)
     connection.execute(delete(facts).filter_by(**of_key))
     if not gone:
         connection.execute(insert(facts), {column.name: made[column.name] for column in facts.c})
@@ -110,18 +123,6 @@ def take_back_confirmations(
         connection.execute(added.where(fact_evidence.c.place.in_(places)))
         row = delete(fact_confirmations).filter_by(**of_version, dream=one["dream"])
         connection.execute(row)
-
-
-def _as_undone(target: int) -> dict[str, Any]:
-    return {"reason": UNDONE, "change_id": f"{_RESTORES}{target}"}
-
-
-def _version(
-    connection: Connection, of_key: Mapping[str, Any], version: int
-) -> dict[str, Any] | None:
-    wanted = select(fact_versions).filter_by(**of_key, version=version)
-    row = connection.execute(wanted).mappings().one_or_none()
-    return None if row is None else dict(row)
 
 
 def _copy_evidence(

@@ -4,16 +4,25 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import cast
 
-from sqlalchemy import Connection, delete, exists, select, tuple_, update
+from sqlalchemy import Connection, Table, delete, exists, select, tuple_, update
 
 from agentmem.facts import Evidence
 from agentmem.memory.providers.checks import Message, cited
 from agentmem.memory.providers.locks import hold
 from agentmem.memory.providers.records import DreamRecord, MessageId
 from agentmem.memory.providers.rows import Place, chunks, dump, value_of
-from agentmem.memory.providers.schema import dream_steps, dreams, fact_evidence, transcript
+from agentmem.memory.providers.schema import (
+    dream_steps,
+    dreams,
+    fact_evidence,
+    fact_versions,
+    facts,
+    transcript,
+)
 from agentmem.memory.providers.sql_dreams import record_of
 from agentmem.values import JSONObject, JSONValue
+
+_WITH_NEW = (facts, fact_versions)
 
 
 def forget_message(connection: Connection, place: Place, message: MessageId) -> int:
@@ -28,7 +37,23 @@ def forget_message(connection: Connection, place: Place, message: MessageId) -> 
     blanked = connection.execute(row.values(text="", bytes=0, forgotten=True)).rowcount
     quotes = update(fact_evidence).filter_by(**which).where(~fact_evidence.c.forgotten)
     blanked += connection.execute(quotes.values(quote="", forgotten=True)).rowcount
+    blanked += sum(_blank_unconfirmed(connection, place, message, table) for table in _WITH_NEW)
     return blanked + _blank_dreams(connection, place, message, text)
+
+
+def _blank_unconfirmed(
+    connection: Connection, place: Place, message: MessageId, table: Table
+) -> int:
+    """Take a message's quotes out of values that are not confirmed; return how many held one."""
+    found = 0
+    quoting = select(table).filter_by(**place._asdict()).where(table.c.unconfirmed.is_not(None))
+    for row in connection.execute(quoting).mappings().all():
+        new = value_of(row["unconfirmed"])
+        if (kept := _without(new, message, "")) != new:
+            which = {column.name: row[column.name] for column in table.primary_key}
+            blank = update(table).filter_by(**which).values(unconfirmed=dump(kept))
+            found += connection.execute(blank).rowcount
+    return found
 
 
 def _blank_dreams(connection: Connection, place: Place, message: MessageId, text: str) -> int:

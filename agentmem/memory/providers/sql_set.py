@@ -23,11 +23,8 @@ from sqlalchemy.dialects import postgresql, sqlite
 from agentmem.memory.providers.checks import Checked
 from agentmem.memory.providers.locks import numbers
 from agentmem.memory.providers.ready import Driver, Ready
-from agentmem.memory.providers.rows import Place, now
+from agentmem.memory.providers.rows import SAID, Place, now, said_by
 from agentmem.memory.providers.schema import fact_versions, facts
-
-SAID = ("trust", "importance", "kind", "writer", "said_at", "valid_from", "valid_to", "expires_at")
-"""What a write says of its fact, besides the value."""
 
 _KEY = ("agent", "scope", "key")
 _GIVEN = (*_KEY, "value", "recorded_at", *SAID)
@@ -42,9 +39,9 @@ def may_set(checked: Checked) -> bool:
 def set_one(driver: Driver, place: Place, checked: Checked) -> int:
     """Store a value under a key and append its version; return that version."""
     write = checked.write
-    row: dict[str, Any] = {name: getattr(write, name) for name in SAID}
+    row = said_by(write)
     row |= {"agent": place.agent, "scope": place.scope, "key": write.key}
-    row |= {"value": checked.text, "recorded_at": now(), "trust": str(write.trust)}
+    row |= {"value": checked.text, "recorded_at": now()}
     row["reason"] = write.reason
     if driver.dialect.name == "postgresql":
         scope, key = numbers(place, write.key)

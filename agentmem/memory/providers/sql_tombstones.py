@@ -11,9 +11,11 @@ from agentmem.memory.providers.schema import fact_evidence, fact_versions
 
 UNDONE = "undone"
 """Why an undo writes a version: what the one before it said is taken back."""
+PINS = {True: "pinned", False: "unpinned"}
+"""Why a pin writes a version, by whether it pins."""
 
 _TAKEN_BACK = ("retracted", "asked_to_forget")
-"""Why a dream removes what somebody does not want to be known any more."""
+"""Why a dream or an agent removes what somebody does not want to be known any more."""
 
 
 def tombstones(connection: Connection, place: Place) -> list[Tombstone]:
@@ -31,15 +33,16 @@ def _tombstones() -> Select[*tuple[Any, ...]]:
         .where(evidence.key == gone.c.key, evidence.version == gone.c.version)
         .scalar_subquery()
     )
-    by_dream = gone.c.writer == "dream"
+    by_dream, by_agent = gone.c.writer == "dream", gone.c.writer == "agent"
     # A dream comes after the words that it obeys, and may come after others that overturn them.
     undone = gone.c.reason == UNDONE  # takes back what the version before it said
     at = case(
         (and_(by_dream, ~undone), func.coalesce(asked_at, gone.c.recorded_at)),
         else_=gone.c.recorded_at,
     )
-    asked_for = or_(~by_dream, gone.c.reason.in_(_TAKEN_BACK))
+    asked_for = or_(~(by_dream | by_agent), gone.c.reason.in_(_TAKEN_BACK))
     same = [(then.c[name], newer.c[name], gone.c[name]) for name in ("agent", "scope", "key")]
+    pins = newer.c.reason.in_(PINS.values())
     later = select(newer.c.key).where(*(there == here for _, there, here in same))
     return (
         select(gone.c.key, then.c.value, then.c.trust, at.label("at"))
@@ -47,7 +50,7 @@ def _tombstones() -> Select[*tuple[Any, ...]]:
         .where(gone.c.agent == bindparam("agent"), gone.c.scope == bindparam("scope"))
         .where(then.c.op == "set")
         .where(or_(undone, and_(gone.c.op == "remove", gone.c.replaced_by == "", asked_for)))
-        .where(~later.where(newer.c.version > gone.c.version).exists())
+        .where(~later.where(newer.c.version > gone.c.version, ~pins).exists())
         .order_by(gone.c.recorded_at.desc(), gone.c.key)
         .limit(TOMBSTONES)
     )

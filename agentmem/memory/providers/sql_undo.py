@@ -6,33 +6,33 @@ be taken back one after the other, the newest first.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection, Select, select, tuple_
+from sqlalchemy import Connection, Select, select
 
 from agentmem.errors import ConfigurationError
 from agentmem.journal import Undone
 from agentmem.memory.providers.locks import hold
-from agentmem.memory.providers.rows import Place, chunks, now
+from agentmem.memory.providers.rows import Place, now
 from agentmem.memory.providers.schema import dreams, fact_confirmations, fact_versions
 from agentmem.memory.providers.sql_heads import heads
+from agentmem.memory.providers.sql_pins import pin
 from agentmem.memory.providers.sql_restore import (
     Confirmation,
     restore,
-    restored,
     take_back_confirmations,
 )
-
-_Key = tuple[str, int]
+from agentmem.memory.providers.sql_tombstones import PINS
+from agentmem.memory.providers.sql_versions import Key, Versions
 
 
 @dataclass
 class _Change:
     """Writes that are undone together, or not at all: keys with the versions that they left."""
 
-    writes: list[_Key] = field(default_factory=list[_Key])
+    writes: list[Key] = field(default_factory=list[Key])
     confirmations: list[Confirmation] = field(default_factory=list[Confirmation])
 
     @property
@@ -41,58 +41,92 @@ class _Change:
         return {key for key, _ in self.writes} | confirmed
 
 
-def undo(connection: Connection, place: Place, change: str) -> Undone:
+def undo(connection: Connection, place: Place, change: str, by: str = "") -> Undone:
     """Take a change back; one that was taken back before stays so.
+
+    Args:
+        connection: In a transaction.
+        place: The scope.
+        change: What to take back.
+        by: The person who does it; empty for code.
 
     Raises:
         ConfigurationError: There is no such change in this scope.
     """
     hold(connection, place)
-    changes = _changes(connection, place, change)
+    versions = Versions(connection, place)
+    changes = _changes(versions, change)
+    if pinning := _pinning(versions, changes):
+        return _take_pin_back(versions, pinning, by)
     keys = {key for one in changes for key in one.keys}
     head = heads(connection, place, keys)
     pairs = {pair for one in changes for key, v in one.writes for pair in ((key, v), (key, v - 1))}
-    rows = _rows(connection, place, pairs | {(key, head[key].version) for key in keys})
-    stand = {key: restored(rows, key, head[key].version) for key in keys}
-    before = dict(stand)
-    standing = _take_back(changes, stand, rows)
+    versions.load(pairs | {(key, head[key].version) for key in keys})
+    stand = {key: head[key].version for key in keys}
+    standing = _take_back(changes, stand, versions)
     undone = [one for one in changes if one not in standing]
     confirmed = [row for one in undone for row in one.confirmations]
     take_back_confirmations(connection, place, confirmed, head)
     # A confirmation of a version that stands again as a copy: the copy is made anew.
-    copied = {one["key"] for one in confirmed if head[one["key"]].version != one["version"]}
-    moved = {key for key in keys if stand[key] != before[key]} | copied
-    restore(connection, place, {key: stand[key] for key in sorted(moved)}, head, now())
+    targets = {one["key"]: one["version"] for one in confirmed}
+    targets |= {key: version for key, version in stand.items() if version != head[key].version}
+    moved = {key: targets[key] for key in sorted(targets) if targets[key] != head[key].version}
+    versions.forget()  # confirmations have changed rows since they were read
+    restore(versions, moved, head, now(), by)
     conflicts = {key for one in standing for key in one.keys}
     keys_undone = {key for one in undone for key in one.keys} - conflicts
     return Undone(keys=sorted(keys_undone), conflicts=sorted(conflicts))
 
 
 def _take_back(
-    changes: Sequence[_Change], stand: dict[str, int], rows: dict[_Key, dict[str, Any]]
+    changes: Sequence[_Change], stand: dict[str, int], versions: Versions
 ) -> list[_Change]:
-    """Move the keys to what stood before, the newest change first; return what conflicts."""
+    """Move the keys to what stood before, the newest change first; return what conflicts.
+
+    What counts is the content: a version that only pins, or restores, is none of its own.
+    """
     pending = list(changes)
     while True:
         for one in pending:
-            found = [stand[key] for key, _ in one.writes]
-            left = [restored(rows, key, version) for key, version in one.writes]
-            old = [restored(rows, key, version - 1) for key, version in one.writes]
-            confirmed = all(_may_go(row, stand) for row in one.confirmations)
+            found = [versions.held(key, stand[key]) for key, _ in one.writes]
+            left = [versions.held(key, version) for key, version in one.writes]
+            old = [versions.held(key, version - 1) for key, version in one.writes]
+            confirmed = all(_may_go(row, stand, versions) for row in one.confirmations)
             if confirmed and found in (left, old):
-                stand.update(zip((key for key, _ in one.writes), old, strict=True))
+                if found == left:
+                    stand.update((key, version - 1) for key, version in one.writes)
                 pending.remove(one)
                 break
         else:
             return pending
 
 
-def _may_go(row: Confirmation, stand: dict[str, int]) -> bool:
-    return stand[row["key"]] == row["version"] and not row["confirmed_since"]
+def _may_go(row: Confirmation, stand: dict[str, int], versions: Versions) -> bool:
+    held = versions.held(row["key"], stand[row["key"]])
+    same = held == versions.held(row["key"], row["version"])
+    return same and not row["confirmed_since"]
 
 
-def _changes(connection: Connection, place: Place, name: str) -> list[_Change]:
+def _pinning(versions: Versions, changes: Sequence[_Change]) -> Key | None:
+    """Return the version that a change wrote, if it only pins a fact or unpins it."""
+    writes = [write for one in changes for write in one.writes]
+    row = versions.row(*writes[0]) if len(writes) == 1 else None
+    return writes[0] if row is not None and row["reason"] in PINS.values() else None
+
+
+def _take_pin_back(versions: Versions, pinning: Key, by: str) -> Undone:
+    """Pin or unpin a fact as it was before a version that pinned or unpinned it."""
+    key, version = pinning
+    row = versions.row(key, version)
+    pinned = bool(row and row["pinned"])
+    if pin(versions.connection, versions.place, key, not pinned, by):
+        return Undone(keys=[key])
+    return Undone(conflicts=[key])
+
+
+def _changes(versions: Versions, name: str) -> list[_Change]:
     """Return what a name means: a dream, one of its changes, or a version of a key."""
+    connection, place = versions.connection, versions.place
     whole, _, part = name.rpartition("/")
     found = [
         one
@@ -104,7 +138,7 @@ def _changes(connection: Connection, place: Place, name: str) -> list[_Change]:
     key, _, version = name.rpartition("@")
     row = None
     if version.isascii() and version.isdigit() and len(version) < 19:
-        row = _rows(connection, place, [(key, int(version))]).get((key, int(version)))
+        row = versions.row(key, int(version))
     if row is None:
         raise ConfigurationError(
             f"there is no change {name[:200]!r} in this scope: name a dream, <dream>/<change> or "
@@ -157,18 +191,3 @@ def _decisions(connection: Connection, place: Place, dream: str) -> list[str]:
 def _is_dream(connection: Connection, place: Place, name: str) -> bool:
     found = select(dreams.c.id).filter_by(**place._asdict(), id=name)
     return connection.execute(found).first() is not None
-
-
-def _rows(
-    connection: Connection, place: Place, wanted: Iterable[_Key]
-) -> dict[_Key, dict[str, Any]]:
-    table = fact_versions.c
-    found: dict[_Key, dict[str, Any]] = {}
-    for some in chunks(sorted(set(wanted)), 200):
-        rows = connection.execute(
-            select(fact_versions)
-            .where(table.agent == place.agent, table.scope == place.scope)
-            .where(tuple_(table.key, table.version).in_(some))
-        )
-        found |= {(row["key"], row["version"]): dict(row) for row in rows.mappings()}
-    return found

@@ -11,7 +11,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from agentmem.memory.providers.checks import Checked
 from agentmem.memory.providers.locks import hold
-from agentmem.memory.providers.rows import Place, chunks, dump, now
+from agentmem.memory.providers.rows import SAID, Place, chunks, dump, now, said_by
 from agentmem.memory.providers.schema import calls, fact_evidence, fact_versions, facts
 from agentmem.memory.providers.sql_confirm import (
     Confirmed,
@@ -20,7 +20,6 @@ from agentmem.memory.providers.sql_confirm import (
     strengthened,
 )
 from agentmem.memory.providers.sql_heads import Head, heads
-from agentmem.memory.providers.sql_set import SAID
 
 
 def _upsert(dialect_insert: Any) -> Any:
@@ -36,6 +35,7 @@ def _remove_all() -> Any:
         "op": literal("remove"),
         "value": null(),
         "writer": literal("code"),
+        "author": literal(""),
         "recorded_at": bindparam("now", type_=facts.c.recorded_at.type),
     }
     row |= {column.name: literal("") for column in fact_versions.c if column.name not in row}
@@ -120,12 +120,12 @@ def apply(connection: Connection, place: Place, writes: Sequence[Checked]) -> li
 
 def _version(place: Place, checked: Checked, head: Head, at: datetime) -> dict[str, Any]:
     write = checked.write
-    said = {name: getattr(write, name) for name in SAID}
+    said = said_by(write)
     pinned = bool(head.current and head.current["pinned"])
     if write.op == "remove" and head.current:
         # A tombstone keeps what was said of the fact, with the writer and trust of its removal.
         said = {name: head.current[name] for name in SAID}
-        said |= {"writer": write.writer, "trust": write.trust}
+        said |= {"writer": write.writer, "trust": str(write.trust), "author": write.author}
     return {
         **place._asdict(),
         "key": write.key,
@@ -133,7 +133,6 @@ def _version(place: Place, checked: Checked, head: Head, at: datetime) -> dict[s
         "op": write.op,
         "value": None if write.op == "remove" else checked.text,
         **said,
-        "trust": str(said["trust"]),
         "pinned": pinned,
         "recorded_at": at,
         "reason": write.reason,

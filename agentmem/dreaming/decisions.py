@@ -43,7 +43,7 @@ class Undecided(Wire):
     Attributes:
         dream: The dream that proposed it.
         change: Its id in that dream, `c3`.
-        status: `held`, or of a proposal `accepted` or `flagged`.
+        status: `held`, or of a proposal `accepted` or `tentative`.
         line: What it would do.
         why: What the rules say of it.
     """
@@ -111,10 +111,10 @@ async def apply(
     current = {fact.key: fact for fact in await provider.entries(agent, scope)}
     committed = [change for change in draft.changes if change.id in record.applied]
     # Over what the dream left, so that what a change keeps of a fact is what stands there now.
-    left = applied(draft.before, committed)
+    left = applied(draft.before, committed, draft.opened_at, draft.zone)
     own = {key for change in committed for key in touched(change)}
     rebased = [one.replace(reads=_rebased(one.reads, own, left, current)) for one in chosen]
-    made = steps(left, rebased)
+    made = steps(left, rebased, now, draft.zone)
     decision = _record("applied", dream, chosen, now)
     there = await provider.open_dream(agent, scope, decision)
     if there.status == "running":
@@ -226,7 +226,7 @@ def _waiting(record: DreamRecord, records: Iterable[DreamRecord]) -> list[Change
 def _decidable(record: DreamRecord) -> list[Change]:
     if record.status == "running" or "draft" not in record.data:
         return []
-    open_to = ("held", "accepted", "flagged") if record.status == "proposed" else ("held",)
+    open_to = ("held", "accepted", "tentative") if record.status == "proposed" else ("held",)
     return [change for change in _changes(record) if change.status in open_to]
 
 

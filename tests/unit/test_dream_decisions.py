@@ -6,10 +6,11 @@ import pytest
 
 from agentmem.contracts import DreamLimits
 from agentmem.dreaming.decisions import apply, discard, reset_gate, undecided
+from agentmem.dreaming.verification import QUESTIONS
 from agentmem.errors import ConfigurationError, ModelCallError
 from agentmem.facts import Write
-from agentmem.values import JSONValue
-from tests.dreams import NOON, STORE, Scene, Script, changes, findings, says
+from agentmem.values import JSONObject, JSONValue
+from tests.dreams import NOON, STORE, Scene, Script, blocks_of, calls, changes, findings, says
 
 AGENT, SCOPE = STORE.agent, STORE.scope
 LATER = NOON + timedelta(hours=3)
@@ -101,6 +102,16 @@ async def test_a_held_change_is_applied_by_name(scene: Scene) -> None:
     assert await undecided(scene.provider, AGENT, SCOPE) == []
 
 
+async def half_sure(request: JSONObject) -> JSONObject:
+    """A verifier that is sure of the new fact, and of nothing else."""
+    made = [
+        {"n": line["n"], **dict.fromkeys(QUESTIONS, "yes" if line["op"] == "add" else "unsure")}
+        | ({} if line.get("new") in (None, "Home is in Bergen now") else {"exact": "no"})
+        for line in blocks_of(request)["CHANGES"]
+    ]
+    return calls(("submit_verdicts", {"verdicts": made}))
+
+
 async def test_a_held_change_may_rest_on_what_its_own_dream_wrote(scene: Scene) -> None:
     """A removal in favour of a fact that the same dream added reads that fact's new version."""
     await scene.knows("city", "Lives in Oslo, above a bakery")
@@ -111,6 +122,7 @@ async def test_a_held_change_may_rest_on_what_its_own_dream_wrote(scene: Scene) 
             {"op": "add", "key": "home", "value": "Home is in Bergen now", "findings": ["f1"]},
             {"op": "remove", "key": "city", "by": "home", "reason": "duplicate"},
         ),
+        verify=[half_sure],
     )
     report = await scene.dream(script)
     (held,) = await undecided(scene.provider, AGENT, SCOPE)

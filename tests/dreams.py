@@ -193,7 +193,7 @@ class Script:
                 names = cast("list[Any]", cited) if isinstance(cited, list) else []
                 said = [self._said[name] for name in names if name in self._said]
                 if said:
-                    line["quote"] = said[0][:290]
+                    line["quote"] = said[0][:120]
             call["function"]["arguments"] = json.dumps(lines)
 
     def _note(self, answer: Answer) -> None:

@@ -166,9 +166,11 @@ class Script:
             return calls((SUBMIT[cast("PhaseName", phase)], empty))
         answer: Answer | Line = left.pop(0)
         answer = await answer(request) if callable(answer) else answer
-        if not isinstance(answer, Reply):
-            self._quote(answer)
-            self._note(answer)
+        if isinstance(answer, Reply):
+            return answer
+        answer = json.loads(json.dumps(answer))
+        self._quote(answer)
+        self._note(answer)
         return answer
 
     def _quote(self, answer: Answer) -> None:
@@ -318,7 +320,12 @@ class Scene:
         return await open_dream(self.provider, request, opening)
 
     async def phase(
-        self, name: PhaseName, begun: Begun, script: Asker, limits: DreamLimits | None = None
+        self,
+        name: PhaseName,
+        begun: Begun,
+        script: Asker,
+        limits: DreamLimits | None = None,
+        verifier: str = "",
     ) -> PhaseResult:
         """Run one phase."""
         limits = limits or DreamLimits()
@@ -328,6 +335,7 @@ class Scene:
             model=begun.model,
             limit=getattr(limits, name),
             keys=limits.keys,
+            verifier=verifier,
         )
         self.results[name] = await run_phase(name, phase, self.provider, script)
         return self.results[name]

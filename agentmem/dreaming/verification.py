@@ -36,7 +36,7 @@ SUBMIT = "submit_verdicts"
 QUESTIONS = ("said", "whose", "exact", "old", "fit")
 
 _BEFORE, _AFTER = 1, 3
-_CITED, _NEIGHBOUR = 900, 240
+_CITED, _NEIGHBOUR = 800, 240
 """Characters that are shown of a cited message, around its quote, and of a neighbour."""
 _VALUE = 2_000
 _LATER_BYTES = 200
@@ -497,7 +497,7 @@ def _message_lines(
 
 
 def _around(text: str, quote: str) -> str:
-    """Return about 900 characters of a message around its quote."""
+    """Return about 800 characters of a message around its quote."""
     if len(text) <= _CITED:
         return text
     at = max(0, text.find(quote.split("...")[0].strip()) if quote else 0)

@@ -25,7 +25,9 @@ from agentmem.dreaming.opening import Opening, open_dream
 from agentmem.dreaming.phases import run_phase
 from agentmem.dreaming.replies import Asker
 from agentmem.dreaming.report import commit_dream
+from agentmem.errors import ModelCallError, ModelUnavailable
 from agentmem.memory.providers.registry import Providers
+from agentmem.models.failures import is_outage
 from agentmem.values import JSONObject
 
 _LIST_TIMEOUT = timedelta(seconds=3)
@@ -63,7 +65,7 @@ class DreamActivities:
     def activities(self) -> list[Callable[..., Awaitable[Any]]]:
         """All of them, to register."""
         phases = [self.orient, self.gather_signal, self.consolidate, self.prune]
-        return [self.begin, *phases, self.commit]
+        return [self.begin, *phases, self.commit, self.give_up]
 
     @activity.defn(name="dream.begin")
     async def begin(self, request: DreamInput) -> Begun:
@@ -111,15 +113,31 @@ class DreamActivities:
         """Commit the draft in one transaction."""
         return await commit_dream(await self._providers.get(phase.store.provider), phase)
 
+    @activity.defn(name="dream.give_up")
+    async def give_up(self, phase: Phase) -> None:
+        """End a dream whose patience was used up, and take back its attempt: it did not fail."""
+        provider = await self._providers.get(phase.store.provider)
+        agent, scope = phase.store.agent, phase.store.scope
+        await provider.end_dream(agent, scope, phase.dream, "gave_up", "undo")
+
     async def _run(self, name: PhaseName, phase: Phase) -> PhaseResult:
         counters: dict[str, int] = {}
         async with heartbeating(counters):
             provider = await self._providers.get(phase.store.provider)
-            return await run_phase(name, phase, provider, self._marked, counters.update)
+            try:
+                return await run_phase(name, phase, provider, self._marked, counters.update)
+            except ModelCallError as error:
+                if not is_outage(error):
+                    raise
+                # Without the cause, as where it came from.
+                wait = error.next_retry_delay
+                raise ModelUnavailable(error.message, next_retry_delay=wait) from None
 
     def _smallest_context(self, request: DreamInput, model: str) -> int:
-        # All phases begin with the same facts, and share the messages and findings.
+        # All phases begin with the same facts, and share the messages and findings, of which the
+        # verifier reads its part.
         models = {request.phase(name).model or model for name in PHASES}
+        models |= {request.verifier or model}
         return min((size for one in models if (size := self._context(one))), default=0)
 
     async def _marked(self, request: JSONObject) -> JSONObject:

@@ -54,7 +54,7 @@ def _imported() -> Any:
 def register_offline(litellm: Any) -> None:
     """Make litellm know the model `agentmem/offline`; once is enough."""
     if not any(entry["provider"] == "agentmem" for entry in litellm.custom_provider_map):
-        offline: Any = importlib.import_module("agentmem.testing.offline")
+        offline: Any = importlib.import_module("agentmem.offline.model")
         handler = offline.litellm_provider()
         litellm.custom_provider_map.append({"provider": "agentmem", "custom_handler": handler})
 

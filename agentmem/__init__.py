@@ -14,6 +14,7 @@ from agentmem.contracts import (
     PhaseSettings,
 )
 from agentmem.dreaming.hook import dream
+from agentmem.dreaming.workflow import DreamWorkflow
 from agentmem.errors import (
     AgentMemError,
     ConfigurationError,
@@ -22,9 +23,11 @@ from agentmem.errors import (
     InvalidFact,
     InvalidInput,
     ModelCallError,
+    ModelUnavailable,
     ProviderError,
     RollingOver,
     SessionBusy,
+    StoreUnavailable,
     ToolError,
     TurnFailed,
 )
@@ -46,15 +49,18 @@ __all__ = [
     "DreamInput",
     "DreamLimits",
     "DreamReport",
+    "DreamWorkflow",
     "InvalidFact",
     "InvalidInput",
     "LongTermMemory",
     "MemoryProvider",
     "ModelCallError",
+    "ModelUnavailable",
     "PhaseSettings",
     "ProviderError",
     "RollingOver",
     "SessionBusy",
+    "StoreUnavailable",
     "ToolError",
     "TransactionalProvider",
     "TurnFailed",

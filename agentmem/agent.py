@@ -18,6 +18,7 @@ from agentmem.arguments import (
     checked_lists,
 )
 from agentmem.contracts import Answer, Definition, Resolve, ToolSpec, Usage
+from agentmem.dreaming.hook import DreamHook
 from agentmem.errors import ConfigurationError, TurnFailed
 from agentmem.failures import describe, raise_cancellation
 from agentmem.hooks import Hook, run_hooks
@@ -180,6 +181,7 @@ async def agent(
         reply_minutes: How long a model may take for a reply; with `stream`, for each piece.
         stream: Read replies piece by piece: a slow model that keeps sending is not given up.
         on_complete: Run after each answer: `hook(agent_name, answer)`, with what the call returns.
+            A `dream()` that names no model dreams with the agent's, here and in `on_pause`.
         on_pause: Run when a turn waits for a person: `hook(agent_name, None)`.
 
     Returns:
@@ -220,6 +222,9 @@ async def agent(
     if long_term_memory is not None:
         definition = equip(definition, long_term_memory)
     check_approved(definition)
+    for hook in (*on_complete, *on_pause):
+        if isinstance(hook, DreamHook):
+            hook.use_model(definition.model)
     return Assistant(
         definition,
         memory=working_memory,

@@ -6,8 +6,10 @@ AgentMemError (a temporalio ApplicationError: raised in workflow code it fails t
 │   ├── InvalidInput                       what came to a workflow, update or signal is wrong
 │   └── InvalidFact                        a key or value that no store may hold
 ├── ProviderError                          a memory store failed; the driver's error is __cause__
+│   └── StoreUnavailable                   the store is away for now: a later try may find it back
 ├── ModelCallError                         a model call failed; says whether a retry can help
-│   └── ContextOverflow                    the model says that the prompt is too long for it
+│   ├── ContextOverflow                    the model says that the prompt is too long for it
+│   └── ModelUnavailable                   the model is away for now: a dream waits for it
 ├── ToolError                              a tool failed, with a text that the model may read
 ├── DreamFailed                            a dream ended without a commit; the store is unchanged
 ├── TurnFailed                             a turn ended without an answer; the session goes on
@@ -48,6 +50,10 @@ class ProviderError(AgentMemError):
     retryable = True
 
 
+class StoreUnavailable(ProviderError):
+    """A store cannot be reached or is overloaded for now; a dream waits until it is back."""
+
+
 class ModelCallError(AgentMemError):
     """A model call failed; the message names the model and what to do about it."""
 
@@ -58,6 +64,13 @@ class ContextOverflow(ModelCallError):
     """The provider says that the prompt does not fit the model's context."""
 
     retryable = False
+
+
+class ModelUnavailable(ModelCallError):
+    """A model cannot be reached, is rate limited or overloaded; a dream waits until it is back.
+
+    `next_retry_delay` is the wait that the provider asked for, None if it did not say.
+    """
 
 
 class ToolError(AgentMemError):

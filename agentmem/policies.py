@@ -7,7 +7,7 @@ from temporalio.common import Priority, RetryPolicy
 
 from agentmem.contracts.agents import Definition
 from agentmem.contracts.calls import ToolSpec
-from agentmem.contracts.dream_settings import PhaseSettings
+from agentmem.contracts.dream_settings import DreamLimits, PhaseSettings
 
 PAYLOADS_TOO_LARGE = "PayloadsTooLarge"
 """What a worker calls a result over Temporal's payload limit."""
@@ -90,6 +90,28 @@ def phase_options(settings: PhaseSettings) -> ActivityOptions:
 PHASE = phase_options(PhaseSettings())
 
 
+def attempt_options(settings: PhaseSettings) -> ActivityOptions:
+    """Return the options for one attempt at a phase, for dreams that count attempts themselves.
+
+    An attempt waits for a worker however long, and what ends it tells how to continue: a model,
+    store or worker that is away is waited for and takes up no attempt.
+    """
+    return {
+        "start_to_close_timeout": timedelta(minutes=settings.minutes),
+        "heartbeat_timeout": HEARTBEAT,
+        "retry_policy": RetryPolicy(maximum_attempts=1, non_retryable_error_types=_TOO_LARGE),
+        "priority": _BACKGROUND,
+    }
+
+
+# Nothing depends on it: a dream that gave up is counted as failed if its store is away too.
+GIVE_UP: ActivityOptions = {
+    "start_to_close_timeout": timedelta(seconds=10),
+    "schedule_to_close_timeout": timedelta(seconds=30),
+    "retry_policy": RetryPolicy(maximum_attempts=3),
+    "priority": _BACKGROUND,
+}
+
 # One transaction over a whole change set.
 COMMIT: ActivityOptions = {
     "start_to_close_timeout": timedelta(seconds=30),
@@ -97,8 +119,18 @@ COMMIT: ActivityOptions = {
     "priority": _BACKGROUND,
 }
 
-DREAM_RUN_TIMEOUT = timedelta(minutes=75)
-"""A dream of a type that no worker knows would hold its scope for ever."""
+DREAM_WORK = timedelta(minutes=75)
+"""How long one run of a dream may take, without the time that it waits."""
+
+
+def dream_run_timeout(limits: DreamLimits) -> timedelta:
+    """Return how long one run of a dream may take: its work, and its patience.
+
+    Whoever starts a dream sets it: one of a type that no worker knows would hold its scope for
+    ever.
+    """
+    return DREAM_WORK + timedelta(hours=limits.patience_hours)
+
 
 DREAM_ROUNDS = 5
 """After so many rounds in a row, what is left waits for the next trigger."""

@@ -22,7 +22,7 @@ from agentmem.contracts import DreamLimits, Usage
 from agentmem.dreaming.replies import Asker
 from agentmem.dreaming.snapshot import Kept
 from agentmem.memory.providers.protocol import TranscriptRow
-from agentmem.testing.offline_dreams import dream as offline_dream
+from agentmem.offline.dreams import dream as offline_dream
 from agentmem.values import JSONObject
 from benchmarks.dream_bad import proposals
 from benchmarks.dream_case import Case, Said

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentmem.contracts import Usage
-from agentmem.dreaming.language.text import content, fold, numbers, text_of
+from agentmem.offline.text import content, fold, numbers, text_of
 from agentmem.facts import Fact, Trust
 from agentmem.values import JSONObject, JSONValue
 from benchmarks.dream_case import Case

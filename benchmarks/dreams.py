@@ -21,7 +21,7 @@ from agentmem.dreaming.hook import dream_id
 from agentmem.facts import Evidence, Write
 from agentmem.memory.providers.protocol import TransactionalProvider, TranscriptRow
 from agentmem.testing import Reply, Request, reply
-from agentmem.testing.offline import answer
+from agentmem.offline.model import answer
 from benchmarks.report import Benchmark, Figures, Sheet
 from benchmarks.server import start_server
 from benchmarks.texts import CITIES

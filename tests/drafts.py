@@ -58,7 +58,10 @@ def draft(
 
 
 def propose(on: Draft, op: str, key: str, value: Any = None, **fields: Any) -> Change:
-    """Propose one change in consolidate."""
+    """Propose one change in consolidate; its quote is the first cited message, unless given."""
     again = fields.pop("again", False)
+    cited = [name for name in fields.get("evidence", ()) if name in on.rows]
+    if cited and "quote" not in fields:
+        fields["quote"] = on.rows[cited[0]].text[:200]
     change = Change.model_validate({"op": op, "key": key, "value": value} | fields)
     return on.propose(change, "consolidate", again=again)

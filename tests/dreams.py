@@ -4,7 +4,7 @@ import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from agentmem.contracts import (
     PHASES,
@@ -24,6 +24,8 @@ from agentmem.dreaming.prompts import SYSTEM, read_blocks
 from agentmem.dreaming.replies import Asker
 from agentmem.dreaming.report import commit_dream
 from agentmem.dreaming.tools import SUBMIT
+from agentmem.dreaming.verification import QUESTIONS, VERIFY
+from agentmem.dreaming.verification import SUBMIT as VERDICTS
 from agentmem.facts import Evidence, Write
 from agentmem.memory.providers.protocol import TranscriptRow
 from agentmem.memory.providers.sql import SqlProvider
@@ -49,6 +51,15 @@ def calls(*made: tuple[str, JSONObject]) -> Answer:
         for number, (name, arguments) in enumerate(made)
     ]
     return _answer({"role": "assistant", "content": None, "tool_calls": tool_calls}, "tool_calls")
+
+
+def verdicts(request: JSONObject, **answers: str) -> Answer:
+    """Verdicts on all changes of a verify request: yes to all questions but for `answers`."""
+    made = [
+        {"n": line["n"], **dict.fromkeys(QUESTIONS, "yes"), "by": "user"} | answers
+        for line in blocks_of(request)["CHANGES"]
+    ]
+    return calls((VERDICTS, {"verdicts": made}))
 
 
 def says(text: str, finish: str = "stop") -> Answer:
@@ -83,7 +94,7 @@ def served(script: "Script", answer: str = "Noted.") -> Callable[[Request], Awai
     """
 
     async def serve(request: Request) -> Reply:
-        if request.messages[0]["content"] != SYSTEM:
+        if request.messages[0]["content"] not in (SYSTEM, VERIFY):
             return reply(answer)
         data: Any = await script(request.body)
         if isinstance(data, Reply):
@@ -97,19 +108,28 @@ def served(script: "Script", answer: str = "Noted.") -> Callable[[Request], Awai
     return serve
 
 
-def phase_of(request: JSONObject) -> PhaseName:
-    """Tell which phase a request belongs to."""
-    return cast("PhaseName", request["messages"][2]["content"].split()[1])
+def phase_of(request: JSONObject) -> PhaseName | Literal["verify"]:
+    """Tell which phase a request belongs to, or that it verifies changes."""
+    messages = request["messages"]
+    place = 1 if messages[0]["content"] == VERIFY else 2
+    return cast("PhaseName", messages[place]["content"].split()[1])
 
 
 def blocks_of(request: JSONObject) -> dict[str, list[JSONObject]]:
     """Read the blocks of data of a request, the shared ones too."""
-    first = read_blocks(request["messages"][1]["content"])
-    return first | read_blocks(request["messages"][2]["content"])
+    messages = request["messages"]
+    first = read_blocks(messages[1]["content"])
+    return (
+        first if messages[0]["content"] == VERIFY else first | read_blocks(messages[2]["content"])
+    )
 
 
 class Script:
     """Answers each phase from a list; where it has none, the phase hands in nothing new.
+
+    Verify requests without an answer of their own get the right one: yes to what this script
+    handed in, and no to what it did not, which is the control. What cites a message without a
+    quote quotes the whole message.
 
     Attributes:
         answers: What it will answer, by phase.
@@ -122,6 +142,9 @@ class Script:
             for name, found in answers.items()
         }
         self.requests: list[JSONObject] = []
+        self._true = set[str]()
+        self._said = dict[str, str]()
+        self._ends = set[tuple[str, str]]()
 
     async def __call__(self, request: JSONObject) -> JSONObject:
         """Answer a request."""
@@ -129,19 +152,90 @@ class Script:
         self.requests.append(json.loads(json.dumps(request)))
         phase = phase_of(request)
         left = self.answers.get(phase)
+        if phase != "verify":
+            blocks = blocks_of(request)
+            facts = [*blocks.get("FACTS", []), *blocks.get("VALUES", [])]
+            told = [*blocks.get("TRANSCRIPT", []), *blocks.get("MESSAGES", [])]
+            self._said |= {line["id"]: line["text"] for line in told if "text" in line}
+            self._true.update(_as_text(line["v"]) for line in facts if "v" in line)
+        elif not left:
+            return self._verdicts(request)
         if not left:
             empty: JSONObject = {"findings": [], "changes": []}
-            return calls((SUBMIT[phase], empty))
+            return calls((SUBMIT[cast("PhaseName", phase)], empty))
         answer: Answer | Line = left.pop(0)
-        return await answer(request) if callable(answer) else answer
+        answer = await answer(request) if callable(answer) else answer
+        if not isinstance(answer, Reply):
+            self._quote(answer)
+            self._note(answer)
+        return answer
 
-    def before(self, phase: PhaseName, *answers: Answer | Line | Reply) -> None:
+    def _quote(self, answer: Answer) -> None:
+        """Copy the cited message where the script leaves its quote out."""
+        for call in answer["message"].get("tool_calls") or ():
+            try:
+                arguments = json.loads(call["function"]["arguments"])
+            except ValueError:
+                continue
+            if not isinstance(arguments, dict):
+                continue
+            lines = cast("JSONObject", arguments)
+            items: list[Any] = [lines]
+            for name in ("findings", "changes"):
+                found = lines.get(name)
+                items += cast("list[Any]", found) if isinstance(found, list) else []
+            for item in items:
+                if not isinstance(item, dict) or "quote" in item:
+                    continue
+                line = cast("JSONObject", item)
+                cited = line.get("evidence")
+                names = cast("list[Any]", cited) if isinstance(cited, list) else []
+                said = [self._said[name] for name in names if name in self._said]
+                if said:
+                    line["quote"] = said[0][:290]
+            call["function"]["arguments"] = json.dumps(lines)
+
+    def _note(self, answer: Answer) -> None:
+        """Note what was handed in: it is true in this script's world."""
+        for call in answer["message"].get("tool_calls") or ():
+            try:
+                arguments = json.loads(call["function"]["arguments"])
+            except ValueError:
+                continue
+            made = arguments.get("changes") if isinstance(arguments, dict) else None
+            for change in [*(made if isinstance(made, list) else ()), arguments]:
+                if isinstance(change, dict):
+                    line = cast("JSONObject", change)
+                    self._true.add(_as_text(line.get("value")))
+                    self._ends.add((str(line.get("key")), str(line.get("until") or "")))
+
+    def _verdicts(self, request: JSONObject) -> Answer:
+        lines = blocks_of(request)["CHANGES"]
+        made = [
+            {"n": line["n"], **dict.fromkeys(QUESTIONS, "yes"), "by": "user"}
+            | ({} if self._is_true(line) else {"exact": "no", "why": "nobody said so"})
+            | ({"by": line["trust"]})
+            for line in lines
+        ]
+        return calls((VERDICTS, {"verdicts": made}))
+
+    def _is_true(self, line: JSONObject) -> bool:
+        if line["op"] == "remove":
+            stays = all(_as_text(value) in self._true for value in line.get("stays", {}).values())
+            return stays and (line["key"], line.get("until", "")) in self._ends
+        return _as_text(line.get("new", line.get("old"))) in self._true
+
+    def before(self, phase: PhaseName | Literal["verify"], *answers: Answer | Line | Reply) -> None:
         """Answer so first in that phase."""
         self.answers[phase] = [*answers, *self.answers.get(phase, [])]
 
-    def of(self, phase: PhaseName) -> list[JSONObject]:
+    def of(self, phase: PhaseName | Literal["verify"]) -> list[JSONObject]:
         """Return the requests of a phase."""
         return [request for request in self.requests if phase_of(request) == phase]
+
+
+def _as_text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 @dataclass

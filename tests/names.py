@@ -33,6 +33,7 @@ ACTIVITIES = {
     "dream.consolidate",
     "dream.prune",
     "dream.commit",
+    "dream.give_up",
 }
 TOOLS = {"recall_memory", "store_memory", "forget_memory", "list_memory_keys"}
 SEARCH_ATTRIBUTES = {"AgentMemAgent", "AgentMemScope", "AgentMemOutcome"}
@@ -44,9 +45,11 @@ ERRORS = {
     "InvalidFact",
     "InvalidInput",
     "ModelCallError",
+    "ModelUnavailable",
     "ProviderError",
     "RollingOver",
     "SessionBusy",
+    "StoreUnavailable",
     "ToolError",
     "TurnFailed",
 }

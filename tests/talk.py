@@ -4,6 +4,7 @@ from typing import Any
 
 from temporalio import workflow
 
+from agentmem.agent import agent
 from agentmem.dreaming.hook import dream
 from agentmem.memory.long_term import long_term_memory
 from agentmem.memory.references import ProviderReference
@@ -31,3 +32,20 @@ class Talk:
             await memory.memorize("user", text)
         await hook("assistant", "done")
         return "done"
+
+
+@workflow.defn
+class Chat:
+    """Answers one question with an agent of a model of its own, and dreams."""
+
+    @workflow.run
+    async def run(self, scope: str, model: str, options: dict[str, Any]) -> str:
+        """Answer; `options` are what `dream()` is given."""
+        memory = working_memory()
+        store = ProviderReference(identity="sqlite:memory.db")
+        facts = long_term_memory(store, "assistant", scope)
+        dreams = dream(working_memory=memory, long_term_memory=facts, **options)
+        assistant = await agent(
+            "Be brief.", model=model, working_memory=memory, on_complete=[dreams]
+        )
+        return await assistant("My cat is named Momo.")

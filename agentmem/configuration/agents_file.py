@@ -10,8 +10,8 @@ from pydantic import ValidationError
 
 from agentmem.configuration.agents_tables import AgentsTable, AgentTable, fields_at, identify
 from agentmem.configuration.toml_lines import line_of
-from agentmem.contracts import PHASES, Definition, DreamSettings, ToolSpec
-from agentmem.contracts.dream_settings import TOO_LONG
+from agentmem.contracts import STEPS, Definition, DreamSettings, ToolSpec
+from agentmem.contracts.dream_settings import PHASES_ERROR
 from agentmem.errors import ConfigurationError
 from agentmem.memory.tools import MEMORY_TOOLS
 from agentmem.models.structured import check_schema
@@ -77,10 +77,10 @@ def read_agents(
 def _mistakes(error: ValidationError) -> Iterator[_Mistake]:
     for one in error.errors():
         path = tuple(str(key) for key in one["loc"])
-        if one["type"] == TOO_LONG:
+        if one["type"] == PHASES_ERROR:
             yield path, one["msg"]
         elif path[-1] == "[key]" and path[3:4] == ("phases",):
-            yield path[:-1], f"no such phase; there are {', '.join(PHASES)}"
+            yield path[:-1], f"no such phase; there are {', '.join(STEPS)}"
         elif path[-1] == "[key]":
             yield path[:-1], "an agent's name is 1 to 64 letters, digits, '_', '-' or '.'"
         elif one["type"] == "extra_forbidden":

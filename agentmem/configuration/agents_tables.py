@@ -10,9 +10,9 @@ from agentmem.contracts import (
     DreamLimits,
     DreamSettings,
     MemorySettings,
-    PhaseName,
     PhaseSettings,
     RunLimits,
+    StepName,
     ToolSpec,
 )
 from agentmem.contracts.dream_settings import YEAR, fitting
@@ -67,7 +67,7 @@ class DreamTable(DreamSettings):
         DreamLimitsTable()
     )
     phases: Annotated[  # pyright: ignore[reportIncompatibleVariableOverride] # frozen
-        dict[PhaseName, PhaseTable], AfterValidator(fitting)
+        dict[StepName, PhaseTable], AfterValidator(fitting)
     ] = {}
 
 

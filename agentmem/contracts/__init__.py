@@ -29,12 +29,14 @@ from agentmem.contracts.calls import (
 from agentmem.contracts.compaction import Compact, compact
 from agentmem.contracts.dream_settings import (
     PHASES,
+    STEPS,
     DreamLimits,
     DreamSettings,
     Mode,
     PhaseName,
     Phases,
     PhaseSettings,
+    StepName,
 )
 from agentmem.contracts.dreams import (
     Begun,
@@ -47,6 +49,7 @@ from agentmem.contracts.dreams import (
     commit,
     consolidate,
     gather_signal,
+    give_up,
     orient,
     prune,
 )
@@ -71,6 +74,7 @@ __all__ = [
     "PAGE_BYTES",
     "PHASES",
     "SEARCH_ATTRIBUTES",
+    "STEPS",
     "TASK_QUEUE",
     "AgentInput",
     "Answer",
@@ -96,6 +100,7 @@ __all__ = [
     "Prompt",
     "Resolve",
     "RunLimits",
+    "StepName",
     "Store",
     "ToolRun",
     "ToolSpec",
@@ -108,6 +113,7 @@ __all__ = [
     "consolidate",
     "forget",
     "gather_signal",
+    "give_up",
     "keys",
     "memorize",
     "model",

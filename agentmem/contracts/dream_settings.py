@@ -12,15 +12,22 @@ YEAR = 525_600
 """Minutes of the longest quiet time that a session may wait for."""
 
 PHASES_MINUTES = 70
-"""What the four phases of a dream may take together; its run ends after 75 minutes."""
+"""Minutes that the four phases of a dream may take together, without the time that it waits."""
 
-TOO_LONG = "phases_too_long"
-"""The type of the error of phases that would take longer."""
+LONGEST_PATIENCE = 168
+"""Hours that a dream may wait at most: a try every ten minutes makes 11,000 events in a week, and a
+history ends at 51,200."""
+
+PHASES_ERROR = "phases"
+"""The type of the errors of phases whose settings do not fit together."""
 
 Mode = Literal["commit", "propose"]
 ModelName = Annotated[str, Field(max_length=512)]
 PhaseName = Literal["orient", "gather_signal", "consolidate", "prune"]
 PHASES: tuple[PhaseName, ...] = get_args(PhaseName)
+StepName = Literal["orient", "gather_signal", "consolidate", "prune", "verify"]
+STEPS: tuple[StepName, ...] = get_args(StepName)
+"""What may have settings of its own: the phases, and the verification that ends two of them."""
 
 
 class Setting(Wire):
@@ -49,11 +56,21 @@ class Setting(Wire):
 
 
 class DreamLimits(Setting):
-    """Bounds of a dream: tool calls a phase, facts a scope, failures before the gate shuts.
+    """Bounds of a dream: tool calls of each phase, facts of a scope, failures, waiting.
 
-    `context` is the size of the model's context in tokens; 0: what litellm knows of it, the
-    smallest where phases have models of their own. The numbers of tool calls are those of the
-    architecture that agentmem implements.
+    The numbers of tool calls are those of the architecture that agentmem implements.
+
+    Attributes:
+        orient: Tool calls that the phase may make; the next three are the same for their phases.
+        gather_signal: See `orient`.
+        consolidate: See `orient`.
+        prune: See `orient`.
+        keys: The most facts that the scope may hold.
+        failures: Failed dreams in a row that shut the scope's gate.
+        context: The size of the model's context in tokens; 0 for what litellm knows of it, the
+            smallest one where phases have models of their own.
+        patience_hours: How long a run of the dream may wait in all: for the model, the store or a
+            worker that is away, and for a shut gate. A week at most; 0 to wait for nothing.
     """
 
     orient: PositiveInt = 20
@@ -63,17 +80,19 @@ class DreamLimits(Setting):
     keys: PositiveInt = 100
     failures: PositiveInt = 3
     context: NonNegativeInt = 0
+    patience_hours: float = Field(default=24, ge=0, le=LONGEST_PATIENCE, allow_inf_nan=False)
 
 
 class PhaseSettings(Setting):
     """By which model a phase of a dream works, how often it is tried, and for how long.
 
+    The settings of `verify` have a model alone: it runs within the phases whose changes it reads.
+
     Attributes:
         model: The phase's model, the dream's own if empty.
-        attempts: How often it is tried before the dream fails; no recorded reply is asked for
-            again.
-        minutes: How long an attempt may take. All of them may take `attempts` x `minutes`, the
-            wait for a worker included.
+        attempts: How often it may fail before the dream fails; no stored reply is asked for again.
+            What is waited out (a model, store or worker that is away) is no failure.
+        minutes: How long an attempt may take.
     """
 
     model: ModelName = ""
@@ -81,17 +100,25 @@ class PhaseSettings(Setting):
     minutes: float = Field(default=5, ge=0.01, allow_inf_nan=False)
 
 
-def fitting(phases: dict[PhaseName, PhaseSettings]) -> dict[PhaseName, PhaseSettings]:
-    """Return the settings of phases, if a dream has the time for them.
+def fitting(phases: dict[StepName, PhaseSettings]) -> dict[StepName, PhaseSettings]:
+    """Return the settings of phases, if they make sense and a dream has the time for them.
 
     Raises:
-        PydanticCustomError: The four phases may take too long together.
+        PydanticCustomError: `verify` has more than a model, or the four phases may take too long
+            together.
     """
+    if surplus := phases.get("verify", PhaseSettings()).model_fields_set - {"model"}:
+        raise PydanticCustomError(
+            PHASES_ERROR,
+            "The verification runs within its phases, whose attempts and minutes bound it: "
+            "remove {surplus} from verify, which takes a model alone",
+            {"surplus": " and ".join(sorted(surplus))},
+        )
     every = [phases.get(name, PhaseSettings()) for name in PHASES]
     minutes = sum(phase.attempts * phase.minutes for phase in every)
     if minutes > PHASES_MINUTES:
         raise PydanticCustomError(
-            TOO_LONG,
+            PHASES_ERROR,
             "The four phases may take {minutes} minutes, a dream has {most} for them: lower "
             "attempts or minutes, whose products are summed (15 for a phase without settings)",
             {"minutes": f"{minutes:g}", "most": PHASES_MINUTES},
@@ -99,7 +126,7 @@ def fitting(phases: dict[PhaseName, PhaseSettings]) -> dict[PhaseName, PhaseSett
     return phases
 
 
-Phases = Annotated[dict[PhaseName, PhaseSettings], AfterValidator(fitting)]
+Phases = Annotated[dict[StepName, PhaseSettings], AfterValidator(fitting)]
 
 
 class DreamSettings(Wire):
@@ -113,7 +140,7 @@ class DreamSettings(Wire):
         model: The dream's model, the agent's own if empty.
         workflow: The workflow type.
         limits: Its bounds.
-        phases: Model, attempts and time of single phases.
+        phases: Model, attempts and time of single phases; the model of `verify`.
         mode: `commit`, or `propose`: nothing is stored until people apply it.
     """
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, NonNegativeInt
+from pydantic import AwareDatetime, Field, NonNegativeInt
 from temporalio import activity
 
 from agentmem.contracts.agents import Name
@@ -27,7 +27,7 @@ class DreamInput(Wire):
         provider: The provider's identity.
         model: The model of the phases that name none; the worker's default if empty.
         limits: Bounds.
-        phases: Model, attempts and time of single phases.
+        phases: Model, attempts and time of single phases; the model of `verify`.
         mode: `commit`, or `propose`: the changes are kept, and people apply or discard them.
         rounds: Rounds so far in this chain of runs, at most five; set by the dream itself.
         before: The report of those rounds; set by the dream itself.
@@ -47,6 +47,11 @@ class DreamInput(Wire):
         """Return the settings of a phase, the defaults where it has none."""
         return self.phases.get(name, PhaseSettings())
 
+    @property
+    def verifier(self) -> str:
+        """The model that verifies changes; empty for the model of the phase."""
+        return self.phases.get("verify", PhaseSettings()).model
+
 
 class Begun(Wire):
     """How a dream begins.
@@ -55,6 +60,7 @@ class Begun(Wire):
         status: `ready`, `nothing_new`, `skipped`, or `delegated` when the workflow does not run
             under its scope's id, which is the lock that lets one dream at a time in.
         reason: Why it was skipped, in words.
+        next_try: When a dream that was skipped may try again.
         dream: The dream's id: the run that began it.
         store: The scope with its provider resolved.
         model: The model of the phases that name none, resolved.
@@ -66,6 +72,7 @@ class Begun(Wire):
 
     status: Literal["ready", "nothing_new", "skipped", "delegated"] = "ready"
     reason: str = ""
+    next_try: AwareDatetime | None = None
     dream: str = ""
     store: Store
     model: str = ""
@@ -84,6 +91,7 @@ class Phase(Wire):
         model: The model to ask.
         limit: Tool calls that the phase may make.
         keys: The most facts that the scope may hold.
+        verifier: The model that verifies the phase's changes; empty for `model`.
     """
 
     dream: str
@@ -91,6 +99,7 @@ class Phase(Wire):
     model: str
     limit: int
     keys: int = 100
+    verifier: str = ""
 
 
 class Trace(Wire):
@@ -124,15 +133,18 @@ class DreamReport(Wire):
         status: completed, completed_with_rejections, nothing_new, nothing_learned, skipped,
             proposed or delegated.
         summary: In words.
-        reason: Why it was skipped.
+        reason: Why it was skipped, as the gate was shut for longer than the dream may wait.
         dream: The dream's id, its run id; for `delegated` the workflow id of the scope's dream.
         keys_before: Facts in the scope before.
         keys_after: And after.
-        changes: Changes by their status: accepted, flagged, held, rejected, conflict.
+        changes: Numbers of changes by their status: `accepted`, `tentative` (stored as not
+            confirmed), `held` (waits for a person), `deferred` (waits for the next dream),
+            `rejected`, `conflict`. Dreams of earlier versions also have `flagged`: accepted.
         applied: Lines like `update city: correction`, the first forty.
         proposed: Such lines of what a dream in the mode `propose` would do; nothing was applied.
         held: Lines of what was held back or rejected, with the reason, the first twenty.
         conflicts: Keys that the live agent changed meanwhile.
+        waiting: How many changes wait for the next dream or for a person.
         notes: What else to know of how it went: a limit reached, code in place of a model's answer.
         usage: Of all its model calls.
         rounds: Rounds that this chain of runs has made. Of several, changes, lines and usage are
@@ -150,6 +162,7 @@ class DreamReport(Wire):
     proposed: list[str] = []
     held: list[str] = []
     conflicts: list[str] = []
+    waiting: int = 0
     notes: list[str] = []
     usage: Usage = Usage()
     rounds: int = 1
@@ -188,4 +201,10 @@ async def prune(phase: Phase) -> PhaseResult:
 @activity.defn(name="dream.commit")
 async def commit(phase: Phase) -> DreamReport:
     """Commit the draft in one transaction."""
+    raise NotImplementedError
+
+
+@activity.defn(name="dream.give_up")
+async def give_up(phase: Phase) -> None:
+    """End a dream whose patience was used up, and take back its attempt: it did not fail."""
     raise NotImplementedError

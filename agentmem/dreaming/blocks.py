@@ -4,9 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from agentmem.dreaming.changes import Change, Finding, Orientation
-from agentmem.dreaming.language.text import Rarity, content, text_of
 from agentmem.dreaming.prompts import fact_line, shown, stamp
+from agentmem.dreaming.provenance import usable
 from agentmem.dreaming.sizes import MESSAGE_CHARACTERS
+from agentmem.dreaming.text import Rarity, text_of, words
 from agentmem.facts import Fact
 from agentmem.memory.providers.protocol import TranscriptRow
 from agentmem.values import JSONObject, dump_json
@@ -24,9 +25,9 @@ def orientation_lines(orientation: Orientation) -> list[JSONObject]:
 
 
 def transcript_lines(
-    rows: Mapping[str, TranscriptRow], most: int = MESSAGE_CHARACTERS
+    rows: Mapping[str, TranscriptRow], most: int = MESSAGE_CHARACTERS, zone: str = "UTC"
 ) -> list[JSONObject]:
-    """Return the dream's messages by alias; what is known already stands without its text.
+    """Return the dream's messages by alias; what is known already is shown without its text.
 
     Of a message longer than `most` characters its beginning and its end are shown.
     """
@@ -36,12 +37,34 @@ def transcript_lines(
         session = sessions.setdefault(row.session, f"b{len(sessions) + 1}")
         if row.forgotten or not (row.text.strip() or row.recalled):
             continue
-        line: dict[str, Any] = {"id": alias, "s": session, "role": row.role, "at": stamp(row.at)}
+        line: dict[str, Any] = {"id": alias, "s": session, "role": row.role}
+        line["at"] = stamp(row.at, zone)
         if row.name:
             line["name"] = row.name
-        line |= {"recalled": True} if row.recalled else {"text": _cut(row.text, most)}
+        line |= {"recalled": True} if row.recalled else {"text": shortened(row.text, most)}
         lines.append(line)
     return lines
+
+
+def cited_rows(
+    aliases: Iterable[str], rows: Mapping[str, TranscriptRow], before: int = 1, after: int = 0
+) -> dict[str, TranscriptRow]:
+    """Return the cited messages with their neighbours in the same conversation, in order."""
+    places = list(rows)
+    wanted: set[str] = set()
+    for alias in aliases:
+        if alias not in rows:
+            continue
+        here = rows[alias]
+        same = [
+            name
+            for name in places
+            if (rows[name].session, rows[name].memory) == (here.session, here.memory)
+            and (usable(rows[name]) or name == alias)
+        ]
+        at = same.index(alias)
+        wanted.update(same[max(0, at - before) : at + after + 1])
+    return {name: rows[name] for name in places if name in wanted}
 
 
 def finding_lines(
@@ -57,11 +80,11 @@ def finding_lines(
             "statement": finding.statement,
             "quote": finding.quote,
             "who": str(finding.trust),
-            "said": stamp(finding.said_at) if finding.said_at else "",
             "about": finding.about,
             "evidence": [alias for alias in finding.evidence if alias in rows],
+            "agreed": finding.agreed,
             "happened": finding.happened,
-            "words": finding.words,
+            "until": finding.until,
             "importance": finding.importance,
             "keys": finding.keys,
             "near": near.keys(finding.statement),
@@ -71,7 +94,7 @@ def finding_lines(
 
 
 def change_lines(changes: Iterable[Change]) -> list[JSONObject]:
-    """Return the draft's changes so far, and why some do not stand."""
+    """Return the draft's changes so far, and why some were not accepted."""
     lines: list[JSONObject] = []
     for change in changes:
         line: dict[str, Any] = {
@@ -88,7 +111,7 @@ def change_lines(changes: Iterable[Change]) -> list[JSONObject]:
 
 
 def nominated_lines(nominated: Mapping[str, str]) -> list[JSONObject]:
-    """Return the keys that code finds fit to go or to condense, numbered."""
+    """Return the keys that code suggests to look at, numbered, with the reason."""
     return [
         {"n": f"n{number}", "key": key, "why": why}
         for number, (key, why) in enumerate(nominated.items(), 1)
@@ -106,15 +129,13 @@ class _Near:
     def __init__(self, facts: Sequence[Fact]) -> None:
         texts = [f"{fact.key.replace('_', ' ')} {text_of(fact.value)}" for fact in facts]
         self._rarity = Rarity(texts)
-        self._words = {
-            fact.key: set(content(text)) for fact, text in zip(facts, texts, strict=True)
-        }
+        self._words = {fact.key: set(words(text)) for fact, text in zip(facts, texts, strict=True)}
 
     def keys(self, statement: str) -> list[str]:
-        said = set(content(statement))
+        said = set(words(statement))
         scores = {
-            key: sum(map(self._rarity.weight, sorted(said & words)))
-            for key, words in self._words.items()
+            key: sum(map(self._rarity.weight, sorted(said & own)))
+            for key, own in self._words.items()
         }
         best = sorted((key for key in scores if scores[key] > 0), key=lambda key: -scores[key])
         return best[:_NEAR]
@@ -133,7 +154,8 @@ def value_lines(facts: Mapping[str, Fact], keys: Iterable[str], room: int) -> li
     return lines
 
 
-def _cut(text: str, most: int) -> str:
+def shortened(text: str, most: int) -> str:
+    """Return a text, or of one over `most` characters its beginning, its size and its end."""
     if len(text) <= most:
         return text
     tail = most // 4

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from agentmem.dreaming.changes import Finding
 from agentmem.dreaming.draft import Draft
+from agentmem.dreaming.effects import stands
 from agentmem.dreaming.snapshot import Kept, by_alias
 from agentmem.memory.providers.protocol import (
     DreamRecord,
@@ -15,8 +16,11 @@ from agentmem.memory.providers.protocol import (
 )
 from agentmem.values import Wire
 
-FINDINGS = 20
+FINDINGS = 100
+"""Findings that one dream leaves to the next, at most."""
 ATTEMPTS = 2
+"""How often a finding is offered that was refused; one that only waits for room, without end."""
+_FINAL = ("secret", "own_text", "expired")
 _TEXT = 2_000
 
 
@@ -37,10 +41,11 @@ class Carried(Wire):
 async def carried(
     provider: TransactionalProvider, agent: str, scope: str, earlier: Sequence[DreamRecord]
 ) -> Carried:
-    """Return what the last committed dream leaves to the next, 20 findings at most, twice each.
+    """Return what the last committed dream leaves to the next, 100 findings at most.
 
-    That are the findings of changes that the live agent's writes overtook, and of refused ones
-    that could have been mended.
+    These are the findings of changes that the live agent's writes overtook, of those that a bound
+    deferred, and of those that were refused for their form or for a doubt that could be corrected;
+    the latter two are offered twice.
     """
     last = next((one for one in earlier if is_committed(one)), None)
     left = list(left_over(last)) if last else []
@@ -61,28 +66,53 @@ def left_over(record: DreamRecord) -> Iterator[tuple[Finding, int]]:
     kept = Kept.model_validate(record.data)
     draft = Draft.load(kept.draft, (), {})
     lost = set(record.conflicts)
-    names = dict.fromkeys(
-        name
-        for change in draft.changes
-        if change.id in lost or (change.status == "rejected" and change.fixable)
-        for name in change.findings
-    )
-    for name in list(names)[:FINDINGS]:
+    done = {name for change in draft.changes if stands(change) for name in change.findings}
+    left: dict[str, bool] = {}
+    for change in draft.changes:
+        late = change.id in lost or change.code == "over_bound"
+        refused = change.status == "deferred" or (
+            change.status == "rejected" and change.fixable and change.code not in _FINAL
+        )
+        if late or refused:
+            left |= {name: left.get(name, False) or late for name in change.findings}
+    for name in [name for name in left if left[name] or name not in done][:FINDINGS]:
         attempts = kept.carried_attempts.get(name, 0)
-        if name in draft.findings and attempts < ATTEMPTS:
-            yield draft.findings[name], attempts
+        if name in draft.findings and (left[name] or attempts < ATTEMPTS):
+            yield draft.findings[name], attempts if left[name] else attempts + 1
+
+
+def offered_again(earlier: Sequence[DreamRecord]) -> list[str]:
+    """Return the keys of changes that the last dream could not verify; they are offered once."""
+    last = next((one for one in earlier if is_committed(one)), None)
+    if last is None:
+        return []
+    kept = Kept.model_validate(last.data)
+    changes = Draft.load(kept.draft, (), {}).changes
+    held = [one for one in changes if one.status == "held" and one.code == "unsure"]
+    keys = dict.fromkeys(key for change in held for key in (change.key, *change.sources))
+    return [key for key in keys if key not in kept.offered]
 
 
 def _renumbered(left: Sequence[tuple[Finding, int]], rows: Mapping[str, TranscriptRow]) -> Carried:
-    cited = dict.fromkeys(alias for finding, _ in left for alias in finding.evidence)
+    cited = dict.fromkeys(
+        alias
+        for finding, _ in left
+        for alias in (*finding.evidence, *([finding.agreed] if finding.agreed else ()))
+    )
     names = {alias: f"p{place}" for place, alias in enumerate(filter(rows.__contains__, cited), 1)}
     findings: list[Finding] = []
     attempts: dict[str, int] = {}
     for finding, times in left:
         evidence = [names[alias] for alias in finding.evidence if alias in names]
         if evidence:
-            findings.append(finding.replace(id=f"f{len(findings) + 1}", evidence=evidence))
-            attempts[findings[-1].id] = times + 1
+            renamed = {
+                "id": f"f{len(findings) + 1}",
+                "evidence": evidence,
+                "quoted": names.get(finding.quoted, evidence[0]),
+                "agreed": names.get(finding.agreed, ""),
+            }
+            findings.append(finding.replace(**renamed))
+            attempts[findings[-1].id] = times
     shown = {name: rows[alias] for alias, name in names.items()}
     brief = {name: row.replace(text=row.text[:_TEXT]) for name, row in shown.items()}
     return Carried(findings=findings, rows=brief, attempts=attempts)

@@ -5,7 +5,9 @@ marked so: a model's word for it is dropped when its hand-in is read.
 """
 
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator
 
 from agentmem.facts import Evidence, Read, Trust
 from agentmem.values import JSONValue, Wire
@@ -34,7 +36,7 @@ class Orientation(Wire):
         duplicates: Groups of keys that say the same.
         contradictions: Keys that disagree.
         stale: Keys that have passed their time.
-        too_long: Keys whose values want condensing.
+        too_long: Keys whose values should be condensed.
         unknown_keys: By code: keys named that are not in the scope, left out.
     """
 
@@ -48,7 +50,7 @@ class Orientation(Wire):
 
     @property
     def keys(self) -> list[str]:
-        """The keys that want work."""
+        """The keys that need work."""
         return [
             *(key for group in self.duplicates for key in group),
             *(key for one in self.contradictions for key in one.keys),
@@ -58,7 +60,7 @@ class Orientation(Wire):
 
     @property
     def issues(self) -> int:
-        """How many things want work."""
+        """How many things need work."""
         return sum(map(len, (self.duplicates, self.contradictions, self.stale, self.too_long)))
 
 
@@ -68,10 +70,13 @@ Kind = Literal[
     "preference",
     "profile",
     "event",
+    "plan",
     "repeated",
     "stale",
     "retraction",
 ]
+About = Literal["user", "agent", "project", "other"]
+"""Whom a finding or a change concerns: the user, the agent itself, what it works on, others."""
 
 
 class Finding(Wire):
@@ -84,33 +89,35 @@ class Finding(Wire):
         about: Whom it concerns.
         keys: Keys that it touches, at most 5.
         evidence: Aliases of the messages (`a12`), 1 to 8.
-        quote: The words that say it, at most 200 characters.
+        quote: A verbatim piece of one of them that holds the content.
+        agreed: For what the assistant said: the alias of the user's next message that agrees.
         happened: When it happened: an ISO day, month, year or interval.
-        words: The time words as they were said ("yesterday").
+        until: The last day on which it is of use, ISO; empty for what has no end.
         importance: 1 (trivia) to 5 (vital).
-        said_at: By code: when its newest evidence was said.
-        trust: By code: the strongest witness that supports it.
-        attributed: By code: whether code found the evidence itself.
+        said_at: By code: when the quoted message was said.
+        trust: By code: whose word the quoted message is.
+        quoted: By code: the alias of the quoted message.
         flags: By code: what is odd about it.
     """
 
     id: str = ""
     kind: Kind = "event"
     statement: str = ""
-    about: Literal["user", "agent", "project", "other"] = "user"
+    about: About = "user"
     keys: list[str] = []
     evidence: list[str] = []
     quote: str = ""
+    agreed: str = ""
     happened: str = ""
-    words: str = ""
+    until: str = ""
     importance: int = 3
     said_at: datetime | None = None
     trust: Trust = Trust.TOOL
-    attributed: bool = False
+    quoted: str = ""
     flags: list[str] = []
 
 
-Op = Literal["add", "update", "merge", "remove", "confirm"]
+Op = Literal["add", "update", "merge", "condense", "remove", "confirm"]
 Reason = Literal[
     "new",
     "correction",
@@ -122,8 +129,15 @@ Reason = Literal[
     "retracted",
     "asked_to_forget",
     "evicted",
+    "confirmed",
 ]
-Status = Literal["accepted", "flagged", "held", "rejected", "conflict"]
+Status = Annotated[
+    Literal["accepted", "tentative", "held", "deferred", "rejected", "conflict"],
+    # Drafts of the first design say so of changes that were applied.
+    BeforeValidator(lambda status: "accepted" if status == "flagged" else status),
+]
+Verdict = Literal["", "yes", "no", "unsure", "code"]
+"""The verification's answer; `code` where code alone decides, empty before it was asked."""
 
 
 class Change(Wire):
@@ -131,27 +145,34 @@ class Change(Wire):
 
     Attributes:
         id: By code: `c1`, `c2`, ...
-        op: What it does; `confirm` adds evidence, may raise trust, and never changes the value.
+        op: What it does. `condense` says the same in fewer words; `confirm` adds evidence, may
+            raise trust or settle a tentative fact, and never changes the value.
         key: The key that it writes.
-        value: The new value, for add, update and merge.
+        value: The new value, for add, update, merge and condense.
         sources: The keys that a merge takes in.
         by: For a removal, the key that holds what stays.
         reason: Why.
+        about: Whom it concerns, from the finding where there is one.
         findings: The findings that it rests on.
         evidence: Aliases of the messages that it rests on.
+        quote: A verbatim piece of one of them that holds the content.
+        agreed: For what the assistant said: the alias of the user's next message that agrees.
         happened: When it happened, ISO.
-        words: The time words as they were said.
+        until: The last day on which the fact is of use, ISO; of a removal, the day that passed.
         importance: 1 to 5.
         kind: What kind of fact it makes, from the finding.
         phase: By code: the phase that proposed it.
+        quoted: By code: the alias of the quoted message.
         witnesses: By code: the evidence itself.
-        said_at: By code: when its newest supporting message was said.
+        said_at: By code: when the quoted message was said.
         reads: By code: the versions that it rests on.
-        trust: By code: the strongest supporting witness.
-        status: By code: what the rules decided.
+        trust: By code: whose word it rests on.
+        verdict: By code: the answer of the verification.
+        status: By code: what was decided.
         code: By code: the rule that decided, like `unknown_key`.
         message: By code: the decision in words, for the model and for people.
-        fixable: By code: whether the model may send it again, mended.
+        fixable: By code: whether the model is told, and may hand it in again, corrected.
+        told: By code: whether the model was told of a doubt about it once.
     """
 
     id: str = ""
@@ -161,18 +182,43 @@ class Change(Wire):
     sources: list[str] = []
     by: str = ""
     reason: Reason | Literal[""] = ""
+    about: About | Literal[""] = ""
     findings: list[str] = []
     evidence: list[str] = []
+    quote: str = ""
+    agreed: str = ""
     happened: str = ""
-    words: str = ""
+    until: str = ""
     importance: int = 3
     kind: str = ""
     phase: str = ""
+    quoted: str = ""
     witnesses: list[Evidence] = []
     said_at: datetime | None = None
     reads: list[Read] = []
     trust: Trust = Trust.TOOL
+    verdict: Verdict = ""
     status: Status = "accepted"
     code: str = ""
     message: str = ""
     fixable: bool = False
+    told: bool = False
+
+
+WRITING = ("add", "update", "merge", "condense")
+"""Operations that leave a value under their key."""
+
+
+def reject(change: Change, code: str, message: str, *, fixable: bool = True) -> Change:
+    """Refuse a change for its form; the model is told once, and may hand it in corrected."""
+    return change.replace(status="rejected", code=code, message=message, fixable=fixable)
+
+
+def hold(change: Change, code: str, message: str) -> Change:
+    """Hold a change back for a person, who may apply or discard it."""
+    return change.replace(status="held", code=code, message=message, fixable=False)
+
+
+def defer(change: Change, code: str, message: str) -> Change:
+    """Leave a change to the next dream."""
+    return change.replace(status="deferred", code=code, message=message, fixable=False)

@@ -5,14 +5,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime
 from typing import Self
 
-from agentmem.dreaming.cap import finished
+from agentmem.dreaming.bounds import finished
 from agentmem.dreaming.changes import Change, Finding
 from agentmem.dreaming.effects import alike, applied, reads, stands, steps, touched
-from agentmem.dreaming.findings import keep_finding
-from agentmem.dreaming.language.text import Rarity
-from agentmem.dreaming.rules import THRESHOLDS, Thresholds, Tombstone, View, judge
-from agentmem.dreaming.rules.evidence import unburied
-from agentmem.facts import Fact, Step
+from agentmem.dreaming.rules import View, check_finding, judge, unburied
+from agentmem.dreaming.text import fold
+from agentmem.dreaming.tools import MAX_FINDINGS
+from agentmem.facts import Fact, Step, Tombstone
 from agentmem.memory.providers.protocol import TranscriptRow
 from agentmem.values import JSONObject, Wire
 
@@ -25,10 +24,9 @@ class Draft:
         rows: The dream's messages by alias (`a1`, `a2`, ...), in the order shown.
         opened_at: When the dream began, aware.
         zone: The zone whose days count.
-        findings: Findings that passed `check_finding`, numbered.
+        findings: Findings that keep the rules of form, numbered.
         tombstones: What was forgotten or undone in this scope.
-        nominated: Keys that code found fit to go, with the reason.
-        limits: The table of thresholds.
+        nominated: Keys that code suggests to look at, with the reason.
     """
 
     def __init__(
@@ -41,7 +39,6 @@ class Draft:
         findings: Sequence[Finding] = (),
         tombstones: Sequence[Tombstone] = (),
         nominated: Mapping[str, str] | None = None,
-        limits: Thresholds = THRESHOLDS,
     ) -> None:
         self.before = {fact.key: fact for fact in sorted(facts, key=lambda fact: fact.key)}
         self.rows = dict(rows)
@@ -50,12 +47,10 @@ class Draft:
         self.findings = {finding.id: finding for finding in findings}
         self.tombstones = list(tombstones)
         self.nominated = dict(nominated or {})
-        self.limits = limits
-        self.rarity = Rarity(row.text for row in self.rows.values())
         self.changes: list[Change] = []
         self._numbered = 0
 
-    def view(self) -> View:
+    def view(self, *, again: bool = False) -> View:
         """Return what the rules see now."""
         return View(
             rows=self.rows,
@@ -65,24 +60,26 @@ class Draft:
             findings=self.findings,
             tombstones=self.tombstones,
             nominated=self.nominated,
-            refused={one.key: one.code.split(",") for one in self.changes if one.fixable},
+            again=again,
             opened_at=self.opened_at,
             zone=self.zone,
-            rarity=self.rarity,
-            limits=self.limits,
         )
 
-    def find(self, findings: Iterable[Finding]) -> list[Finding]:
+    def find(self, findings: Iterable[Finding], *, again: bool = False) -> list[Finding]:
         """Check findings, keep and number those that can stand, and return all as checked.
 
+        Args:
+            findings: As the model sent them.
+            again: Whether it was told what was wrong with earlier ones.
+
         Returns:
-            The findings in their order: kept ones have an id (`f1`, ...), that of the first
-            which says the same; the others have none, and flags that say why.
+            The findings in their order: kept ones have an id (`f1`, ...), that of the first which
+            says the same; the others have none, and flags that say why.
         """
-        return [keep_finding(finding, self.findings, self.view()) for finding in findings]
+        return [self._keep(check_finding(finding, self.view(again=again))) for finding in findings]
 
     def propose(self, change: Change, phase: str, *, again: bool = False) -> Change:
-        """Decide on a change and, if it stands, let later reads of the draft see it.
+        """Decide on a change's form and, if it stands, let later reads of the draft see it.
 
         Args:
             change: As the model sent it. `add` of a key that exists becomes `update`.
@@ -94,7 +91,7 @@ class Draft:
             The change as decided: `status`, `code`, `message`, `fixable`, and what code fills in.
         """
         change = change.replace(phase=phase)
-        decided = judge(change, self.view())
+        decided = judge(change, self.view(again=again))
         if again and decided.code == "already_changed":
             decided = self._instead(change, touched(decided))
         if twin := self._twin(decided):
@@ -103,6 +100,19 @@ class Draft:
         decided = decided.replace(id=self._next_id(), reads=reads(decided, self.before))
         self.changes.append(decided)
         return decided
+
+    def unverified(self) -> list[Change]:
+        """Return the changes that stand and that no verification has answered."""
+        return [change for change in self._standing() if not change.verdict]
+
+    def decide(self, change: Change) -> None:
+        """Put a change in the place of the one with its id."""
+        self.changes = [change if old.id == change.id else old for old in self.changes]
+
+    def without(self, change: Change) -> dict[str, Fact]:
+        """Return the facts as they would be without a change, which is what it replaces."""
+        others = [other for other in self._standing() if other.id != change.id]
+        return applied(self.before, others, self.opened_at, self.zone)
 
     def recall(self, keys: Iterable[str]) -> list[Fact]:
         """Return the facts of these keys as the draft stands; a missing key is left out."""
@@ -126,10 +136,11 @@ class Draft:
         ]
 
     def finish(self, cap: int, used: Mapping[str, date] | None = None) -> list[Change]:
-        """Apply the rules for the whole set, then the cap, and return all changes.
+        """Apply the bounds and the cap, and return all changes.
 
-        Survivors must stay, budgets hold, and at most `cap` facts are left: code removes the
-        rest by score (reason `evicted`), or holds new ones. Calling it again changes nothing.
+        Survivors must stay, what is over a bound waits, what has passed its day goes, and at most
+        `cap` facts are left: code removes the rest by score (reason `evicted`), or holds new
+        ones. Calling it again changes nothing.
 
         Args:
             cap: The most facts that the scope may hold.
@@ -143,10 +154,10 @@ class Draft:
 
     def steps(self) -> list[Step]:
         """Return what the store's commit takes: a step for each change that stands."""
-        return steps(self.before, self._standing())
+        return steps(self.before, self._standing(), self.opened_at, self.zone)
 
     def counts(self) -> dict[str, int]:
-        """Return how many changes have each status: accepted, flagged, held, rejected."""
+        """Return how many changes have each status."""
         return dict(Counter(change.status for change in self.changes))
 
     def dump(self) -> JSONObject:
@@ -180,7 +191,23 @@ class Draft:
         return draft
 
     def _facts(self) -> dict[str, Fact]:
-        return applied(self.before, self._standing())
+        return applied(self.before, self._standing(), self.opened_at, self.zone)
+
+    def _keep(self, finding: Finding) -> Finding:
+        """Keep a finding; one that says the same as an earlier one gives it its evidence."""
+        if not finding.evidence:
+            return finding
+        same = fold(finding.statement)
+        earlier = next((one for one in self.findings.values() if fold(one.statement) == same), None)
+        if earlier:
+            evidence = list(dict.fromkeys([*earlier.evidence, *finding.evidence]))
+            finding = finding.replace(id=earlier.id, evidence=evidence)
+        elif len(self.findings) >= MAX_FINDINGS * 2:
+            return finding.replace(evidence=[], flags=[*finding.flags, "too_many"])
+        else:
+            finding = finding.replace(id=f"f{len(self.findings) + 1}")
+        self.findings[finding.id] = finding
+        return finding
 
     def _standing(self) -> list[Change]:
         return [change for change in self.changes if stands(change)]
@@ -193,7 +220,7 @@ class Draft:
         """Judge a change as if its phase had not changed its keys yet; drop that if it stands."""
         before = list(self.changes)
         self._drop(lambda old: old.phase == change.phase and not keys.isdisjoint(touched(old)))
-        decided = judge(change, self.view())
+        decided = judge(change, self.view(again=True))
         if not stands(decided):
             self.changes = before
         return decided
@@ -205,16 +232,16 @@ class Draft:
         """Return the change that stands and does the same already, if there is one."""
         if change.code == "already_changed":
             return next((old for old in self._standing() if alike(old, change)), None)
-        if change.code in ("echo", "paraphrase"):
+        if change.code == "echo":
             return next((old for old in self._standing() if change.key in touched(old)), None)
         return None
 
 
 def _settled(old: Change, new: Change) -> bool:
-    """Whether a new change says what became of an old one: sent again, or mended."""
+    """Whether a new change tells how an old one ended: it was sent again, or corrected."""
     if stands(new) and new.op != "confirm":
         return old.fixable and (old.phase, old.key) == (new.phase, new.key)
-    return old.status == new.status and alike(old, new)
+    return alike(old, new) and (old.status == new.status or (old.fixable and new.status == "held"))
 
 
 class _State(Wire):

@@ -1,19 +1,34 @@
 """What a change does: the fact that it leaves, and the writes that it makes."""
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 
 from agentmem.dreaming.changes import Change
-from agentmem.dreaming.language.dates import bounds
-from agentmem.dreaming.trust import told_at
-from agentmem.facts import Evidence, Fact, Read, Step, Write
+from agentmem.dreaming.dates import bounds
+from agentmem.dreaming.provenance import told_at
+from agentmem.facts import (
+    RANK,
+    EarlierValue,
+    Evidence,
+    Fact,
+    Read,
+    State,
+    Step,
+    Unconfirmed,
+    Write,
+    until_end,
+)
 
 REWORDING = ("duplicate", "condensed")
 """Reasons that say the same in other words: what was known of the old fact still holds."""
 
+NEVER_TRUE = ("correction", "retracted", "asked_to_forget")
+"""Reasons after which the old value is not shown as an earlier one."""
+
 
 def stands(change: Change) -> bool:
-    """Whether a change is to be committed."""
-    return change.status in ("accepted", "flagged")
+    """Whether a change is to be committed, as confirmed or not."""
+    return change.status in ("accepted", "tentative")
 
 
 def gone(change: Change) -> list[str]:
@@ -42,7 +57,7 @@ def alike(one: Change, other: Change) -> bool:
 
 def rests_on_facts(change: Change) -> bool:
     """Whether a change only rewords what is stored, so that the facts are its evidence."""
-    return change.op in ("update", "merge") and change.reason in REWORDING
+    return change.op in ("merge", "condense")
 
 
 def replaced(change: Change, facts: Mapping[str, Fact]) -> list[Fact]:
@@ -51,13 +66,31 @@ def replaced(change: Change, facts: Mapping[str, Fact]) -> list[Fact]:
     return [facts[key] for key in keys if key in facts]
 
 
-def result(change: Change, facts: Mapping[str, Fact]) -> Fact:
-    """Return the fact that an add, update or merge leaves under its key."""
-    old = replaced(change, facts)
+def result(change: Change, facts: Mapping[str, Fact], at: datetime, zone: str = "UTC") -> Fact:
+    """Return the fact that a change leaves under its key; not for `remove`.
+
+    Args:
+        change: The change; a tentative one leaves a tentative fact, or an unconfirmed value beside
+            the value that is there.
+        facts: The facts before it, by key.
+        at: When the dream began; an earlier value is shown for some time from then on.
+        zone: The zone in which the day of `until` ends.
+    """
     here = facts.get(change.key)
+    if change.op == "confirm" and here:
+        return _confirmed(change, here)
+    if here and change.status == "tentative" and change.op == "update":
+        return here.replace(writer="dream", unconfirmed=_unconfirmed(change))
+    old = replaced(change, facts)
     kept = old if rests_on_facts(change) else []
-    said = [at for at in (change.said_at, *map(told_at, kept)) if at]
+    said = [day for day in (change.said_at, *map(told_at, kept)) if day]
     start, end = bounds(change.happened) if change.happened else ("", "")
+    was = here.was if here and rests_on_facts(change) else None
+    if here and here.state == "settled" and change.op == "update":
+        was = (
+            None if change.reason in NEVER_TRUE else EarlierValue(value=here.value, replaced_at=at)
+        )
+    until = until_end(change.until, zone) if change.until else None
     return Fact(
         key=change.key,
         value=change.value,
@@ -70,20 +103,22 @@ def result(change: Change, facts: Mapping[str, Fact]) -> Fact:
         said_at=max(said, default=None),
         valid_from=start or next((fact.valid_from for fact in kept if fact.valid_from), ""),
         valid_to=end or next((fact.valid_to for fact in kept if fact.valid_to), ""),
-        expires_at=next((fact.expires_at for fact in kept if fact.expires_at), None),
+        expires_at=until or _last_end(kept),
         evidence=_distinct([*(row for fact in kept for row in fact.evidence), *change.witnesses]),
+        state=_state(change, kept),
+        was=was,
     )
 
 
-def applied(facts: Mapping[str, Fact], changes: Iterable[Change]) -> dict[str, Fact]:
+def applied(
+    facts: Mapping[str, Fact], changes: Iterable[Change], at: datetime, zone: str = "UTC"
+) -> dict[str, Fact]:
     """Return the facts as they are after these changes, by key in order."""
     after = dict(facts)
     for change in changes:
-        if change.op == "confirm":
-            if change.key in after:
-                after[change.key] = _confirmed(change, after[change.key])
+        if change.op == "confirm" and change.key not in after:
             continue
-        left = None if change.op == "remove" else result(change, after)
+        left = None if change.op == "remove" else result(change, after, at, zone)
         for key in gone(change):
             after.pop(key, None)
         if left:
@@ -91,7 +126,9 @@ def applied(facts: Mapping[str, Fact], changes: Iterable[Change]) -> dict[str, F
     return dict(sorted(after.items()))
 
 
-def steps(facts: Mapping[str, Fact], changes: Iterable[Change]) -> list[Step]:
+def steps(
+    facts: Mapping[str, Fact], changes: Iterable[Change], at: datetime, zone: str = "UTC"
+) -> list[Step]:
     """Return changes that stand as the store commits them, each whole or not at all.
 
     A confirmation without a message adds nothing, and is left out.
@@ -99,12 +136,15 @@ def steps(facts: Mapping[str, Fact], changes: Iterable[Change]) -> list[Step]:
     Args:
         facts: The facts of the snapshot, whose versions the changes have read.
         changes: The changes, in order.
+        at: When the dream began.
+        zone: The zone in which the day of `until` ends.
     """
     found: list[Step] = []
     for change in changes:
         if change.op != "confirm" or change.witnesses:
-            found.append(Step(id=change.id, reads=change.reads, writes=_writes(change, facts)))
-        facts = applied(facts, [change])
+            writes = _writes(change, facts, at, zone)
+            found.append(Step(id=change.id, reads=change.reads, writes=writes))
+        facts = applied(facts, [change], at, zone)
     return found
 
 
@@ -115,26 +155,51 @@ def reads(change: Change, facts: Mapping[str, Fact]) -> list[Read]:
     return [Read(key=key, version=facts[key].version if key in facts else 0) for key in keys]
 
 
-def _writes(change: Change, facts: Mapping[str, Fact]) -> list[Write]:
+def _state(change: Change, kept: Iterable[Fact]) -> State:
+    tentative = change.status == "tentative" or any(fact.state == "tentative" for fact in kept)
+    return "tentative" if tentative else "settled"
+
+
+def _last_end(kept: list[Fact]) -> datetime | None:
+    """Return when what facts say together ends: never, if one of them has no end."""
+    ends = [fact.expires_at for fact in kept]
+    return max((end for end in ends if end), default=None) if all(ends) else None
+
+
+def _unconfirmed(change: Change) -> Unconfirmed:
+    return Unconfirmed(
+        value=change.value,
+        trust=change.trust,
+        said_at=change.said_at,
+        evidence=change.witnesses,
+    )
+
+
+def _writes(change: Change, facts: Mapping[str, Fact], at: datetime, zone: str) -> list[Write]:
     if change.op == "confirm":
+        if change.reason == "confirmed":  # it settles the fact, which is a version of its own
+            return [_written(_confirmed(change, facts[change.key]), "confirmed")]
         return [_confirmation(change)]
-    writes = [
+    removals = [
         _removal(change, key, change.key if change.op == "merge" else change.by)
         for key in gone(change)
     ]
-    if change.op != "remove":
-        writes.append(_written(result(change, facts), change.reason))
-    return writes
+    if change.op == "remove":
+        return removals
+    # The new value first: a store without transactions never holds neither.
+    return [_written(result(change, facts, at, zone), change.reason), *removals]
 
 
 def _confirmed(change: Change, fact: Fact) -> Fact:
-    """Return a fact after a confirmation; the rules let none by a weaker word through."""
+    """Return a fact after a confirmation."""
     if not change.witnesses:
         return fact
+    settled = change.reason == "confirmed"
     return fact.replace(
-        trust=change.trust,
+        trust=max(fact.trust, change.trust, key=RANK.__getitem__),
         said_at=max((at for at in (fact.said_at, change.said_at) if at), default=None),
         evidence=_distinct([*fact.evidence, *change.witnesses]),
+        state="settled" if settled else fact.state,
     )
 
 
@@ -176,6 +241,9 @@ def _written(fact: Fact, reason: str) -> Write:
         valid_to=fact.valid_to,
         expires_at=fact.expires_at,
         evidence=fact.evidence,
+        state=fact.state,
+        unconfirmed=fact.unconfirmed,
+        was=fact.was,
     )
 
 

@@ -4,13 +4,16 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from agentmem.contracts import Trace
+from agentmem.contracts import PhaseName, Trace
 from agentmem.dreaming.handins import HandIn, Unreadable, read_hand_in, read_text
 from agentmem.dreaming.prompts import reminder
 from agentmem.dreaming.replies import Replies, Reply
 from agentmem.dreaming.tools import SUBMIT, WRITERS, allowed
 from agentmem.messages import Message, Role, ToolCall
 from agentmem.values import JSONObject
+
+RESTS = 3
+"""How often the rest of a reply is asked for that ended at its token limit."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,17 +24,19 @@ class Outcome:
         text: What the model reads.
         said: In a word, for the trace: `ok`, or the rule that refused it.
         key: The fact that it was about.
-        fixable: Whether the model may send it again, mended.
+        fixable: Whether the model is told, and may hand it in again, corrected.
+        usable: Whether anything of a hand-in could be used; an empty one can.
     """
 
     text: str
     said: str = "ok"
     key: str = ""
     fixable: bool = False
+    usable: bool = True
 
 
 class Work(Protocol):
-    """What a phase does with what its model says."""
+    """The part of a phase that does what its model says."""
 
     @property
     def has_changes(self) -> bool:
@@ -43,7 +48,7 @@ class Work(Protocol):
         ...
 
     def take(self, hand_in: HandIn, *, again: bool) -> Outcome:
-        """Take a hand-in; `again` says that it mends an earlier one."""
+        """Take a hand-in; `again` says that it corrects an earlier one."""
         ...
 
 
@@ -51,19 +56,21 @@ class Work(Protocol):
 class Exchange:
     """One phase's talk with its model.
 
-    A phase ends with the reply that hands in. What is refused but can be mended earns one further
-    request, and prose one reminder; both at most once. At the limit of tool calls, the draft so
-    far counts as handed in; a phase that only reads is asked once more to hand in.
+    A phase ends with the reply that hands in; the last readable hand-in of a finished reply
+    counts. What is refused for its form, or holds nothing usable, is told once and may be handed
+    in again; prose earns one reminder. A reply that ended at its token limit is never whole: its
+    rest is asked for, or less is shown. At the limit of tool calls, the draft so far counts as
+    handed in; a phase that only reads is asked once more to hand in.
 
     Attributes:
         replies: Asks the model.
         work: Does what it says.
         limit: Tool calls that it may make; handing in is not counted.
         messages: The talk so far.
-        halves: Whether a cut-off reply without a readable hand-in ends it: less is shown then.
+        halves: Whether a reply that was cut off ends it, since less will be shown then.
         calls: Tool calls made.
         trace: What was called and how it went, without values.
-        handed_in: Whether there is a hand-in.
+        handed_in: Whether there is a whole hand-in with something usable in it.
         limit_reached: Whether the limit ended the phase.
         cut_off: Whether the last reply ended at the token limit.
         closing: The model's last text, after it worked by calls alone.
@@ -80,9 +87,10 @@ class Exchange:
     limit_reached: bool = False
     cut_off: bool = False
     closing: str = ""
-    _mended: bool = False
+    _told: bool = False
     _reminded: bool = False
     _last: bool = False
+    _rests: int = 0
 
     async def run(self) -> None:
         """Talk until the phase ends; `handed_in` says how.
@@ -92,26 +100,51 @@ class Exchange:
         """
         going = True
         while going:
-            reply = await self.replies.next(self.messages)
+            force = self._submit if self._reminded else ""
+            reply = await self.replies.next(self.messages, force=force)
             self.cut_off = reply.finish == "length"
-            # The rules compare texts, for seconds in a large scope: heartbeats go on meanwhile.
-            read = self._calls if reply.message.calls else self._text
-            going = await asyncio.to_thread(read, reply)
+            # Quotes are looked up in every message: heartbeats go on meanwhile.
+            going = await asyncio.to_thread(self._read, reply)
 
-    def _calls(self, reply: Reply) -> bool:
-        """Do a reply's calls; say whether the talk goes on."""
-        was_handed_in = self.handed_in
+    def _read(self, reply: Reply) -> bool:
+        """Take what a reply hands in and do its calls; say whether the talk goes on."""
+        if self.cut_off and self.halves:
+            return False
         calls = reply.message.calls
-        outcomes = [self._call(call) for call in calls]
+        submitted = [call for call in calls if call.name == self._submit]
+        read = [_read_call(self.replies.phase, call) for call in submitted]
+        whole = [one for one in read if isinstance(one, HandIn)]
+        hand_in = whole[-1] if whole else None
+        if not calls:
+            hand_in = read_text(self.replies.phase, reply.message.text)
+        taken = self.work.take(hand_in, again=self._told) if hand_in else None
         self.messages.append(reply.message)
-        self.messages += map(_result, calls, outcomes)
-        if was_handed_in:
+        problems = dict(zip((call.id for call in submitted), read, strict=True))
+        for call in calls:
+            outcome = self._outcome(call, problems.get(call.id), hand_in, taken)
+            self._note(call.name, outcome)
+            self.messages.append(_result(call, outcome))
+        if taken is not None:
+            if not calls:
+                self._note(self._submit, taken)
+            return self._after_hand_in(taken, by_call=bool(calls))
+        if submitted:
+            return self._tell()
+        return self._after_calls() if calls else self._after_prose(reply.message.text)
+
+    def _after_hand_in(self, taken: Outcome, *, by_call: bool) -> bool:
+        if self.cut_off:
+            self._rests += 1
+            self._say(_REST)
+            return self._rests <= RESTS
+        self.handed_in = self.handed_in or taken.usable
+        if not (taken.fixable or not taken.usable) or self._told:
             return False
-        tried = any(call.name == self._submit for call in calls)
-        if self.halves and self.cut_off and not self.handed_in:
-            return False
-        if tried:
-            return any(outcome.fixable for outcome in outcomes) and self._may_mend()
+        if not by_call:
+            self._say(taken.text)
+        return self._tell()
+
+    def _after_calls(self) -> bool:
         if self.calls < self.limit:
             return True
         self.limit_reached = True
@@ -121,52 +154,43 @@ class Exchange:
         asked, self._last = self._last, True
         return not asked
 
-    def _text(self, reply: Reply) -> bool:
-        """Read a reply without calls; say whether the talk goes on."""
-        again = self.handed_in
-        hand_in = read_text(self.replies.phase, reply.message.text)
-        if hand_in is not None:
-            outcome = self.work.take(hand_in, again=again)
-            self._note(self._submit, outcome)
-            self.handed_in = True
-            if not outcome.fixable or again or not self._may_mend():
-                return False
-            self._say(reply, outcome.text)
-            return True
-        if again:
+    def _after_prose(self, text: str) -> bool:
+        if self._told:
             return False
-        if self.work.has_changes:
-            self.handed_in, self.closing = True, reply.message.text
+        if self.work.has_changes and not self.cut_off:
+            self.handed_in, self.closing = True, text
             return False
-        if self._reminded or self.cut_off:
+        if self._reminded:
             return False
         self._reminded = True
-        self._say(reply, reminder(self.replies.phase, self._submit))
+        self._say(reminder(self.replies.phase, self._submit))
         return True
 
-    def _call(self, call: ToolCall) -> Outcome:
-        if call.name == self._submit:
-            outcome = self._hand_in(call)
-        elif self.calls >= self.limit:
-            outcome = Outcome(text="no calls are left; hand in now", said="limit_reached")
-        else:
-            self.calls += 1
-            outcome = self._memory_call(call)
-        self._note(call.name, outcome)
-        return outcome
+    def _tell(self) -> bool:
+        """Say whether the model may hand in once more, after it was told what is wrong."""
+        before, self._told = self._told, True
+        return not before
 
-    def _hand_in(self, call: ToolCall) -> Outcome:
-        try:
-            if call.problem:
-                raise Unreadable(call.problem)
-            hand_in = read_hand_in(self.replies.phase, call.arguments)
-        except Unreadable as error:
+    def _outcome(
+        self,
+        call: ToolCall,
+        read: HandIn | str | None,
+        hand_in: HandIn | None,
+        taken: Outcome | None,
+    ) -> Outcome:
+        if isinstance(read, str):
             cut = "; it was cut off: hand in less, the most important first"
-            text = f"{error}{cut if self.cut_off else ''}"
+            text = f"{read}{cut if self.cut_off else ''}"
             return Outcome(text=text, said="unreadable", fixable=True)
-        outcome = self.work.take(hand_in, again=self.handed_in)
-        self.handed_in = True
-        return outcome
+        if read is not None:
+            later = Outcome(text="a later hand-in of this reply counts", said="superseded")
+            return taken if taken is not None and read is hand_in else later
+        if self.cut_off:
+            return Outcome(text="not done: the reply was cut off", said="cut_off")
+        if self.calls >= self.limit:
+            return Outcome(text="no calls are left; hand in now", said="limit_reached")
+        self.calls += 1
+        return self._memory_call(call)
 
     def _memory_call(self, call: ToolCall) -> Outcome:
         if call.name not in allowed(self.replies.phase):
@@ -176,13 +200,8 @@ class Exchange:
             return Outcome(text=call.problem, said="unreadable", fixable=True)
         return self.work.call(call.name, call.arguments)
 
-    def _may_mend(self) -> bool:
-        before, self._mended = self._mended, True
-        return not before
-
-    def _say(self, reply: Reply, text: str) -> None:
-        self.messages.append(reply.message)
-        name = f"{reply.message.id}-0"
+    def _say(self, text: str) -> None:
+        name = f"{self.messages[-1].id}-0"
         self.messages.append(Message(id=name, role=Role.USER, content=text))
 
     def _note(self, tool: str, outcome: Outcome) -> None:
@@ -192,6 +211,22 @@ class Exchange:
     @property
     def _submit(self) -> str:
         return SUBMIT[self.replies.phase]
+
+
+_REST = (
+    "Your reply ended at its length limit; what could be read of it was taken. Hand in the rest, "
+    "and nothing twice."
+)
+
+
+def _read_call(phase: PhaseName, call: ToolCall) -> HandIn | str:
+    """Read a call of the submit tool; a text says why it is none."""
+    if call.problem:
+        return call.problem
+    try:
+        return read_hand_in(phase, call.arguments)
+    except Unreadable as error:
+        return str(error)
 
 
 _KNOWN = frozenset[str]().union(*map(allowed, SUBMIT))

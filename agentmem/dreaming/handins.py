@@ -22,8 +22,8 @@ Model = TypeVar("Model", bound=Wire)
 _DECODER = json.JSONDecoder(strict=False)
 
 _ORIENTATION = frozenset({"topics", "duplicates", "contradictions", "stale", "too_long"})
-_RESTING = frozenset({"evidence", "happened", "words", "importance"})
-_FINDING = _RESTING | {"kind", "statement", "about", "keys", "quote"}
+_RESTING = frozenset({"evidence", "quote", "agreed", "about", "happened", "until", "importance"})
+_FINDING = _RESTING | {"kind", "statement", "keys"}
 _CHANGE = _RESTING | {"op", "key", "value", "sources", "by", "reason", "findings"}
 _LISTS = frozenset({"topics", "keys", "evidence", "sources", "findings", "too_long"})
 
@@ -48,6 +48,11 @@ class HandIn:
     changes: list[Change] = field(default_factory=list[Change])
     summary: str = ""
     problems: list[str] = field(default_factory=list[str])
+
+    @property
+    def usable(self) -> bool:
+        """Whether anything in it can be used; an empty list is an answer, and can."""
+        return not self.problems or bool(self.findings or self.changes)
 
 
 class Unreadable(ValueError):
@@ -74,20 +79,26 @@ def read_hand_in(phase: PhaseName, data: JSONObject) -> HandIn:
             _keep(read_change(item), found.changes, found, f"change {number}")
     most = MAX_FINDINGS if phase == "gather_signal" else MAX_CHANGES
     if len(items) > most:
-        found.problems.append(f"{len(items) - most} more than the limit of {most} were not read")
+        found.problems.append(
+            f"{len(items) - most} of {len(items)} are over the limit of {most}; hand them in now"
+        )
     return found
 
 
 def read_text(phase: PhaseName, text: str) -> HandIn | None:
-    """Read a hand-in out of a text: its first JSON object that is one; None without any."""
-    for data in _objects(text):
+    """Read a hand-in out of a text: its last JSON object that is one; None without any.
+
+    Models draft in their text before they hand in, so what comes last counts.
+    """
+    last: HandIn | None = None
+    for data in objects_in(text):
         inner = data.get("arguments", data)  # a call that was written instead of made
         if isinstance(inner, dict) and _is_about(phase, cast("JSONObject", inner)):
             try:
-                return read_hand_in(phase, cast("JSONObject", inner))
+                last = read_hand_in(phase, cast("JSONObject", inner))
             except Unreadable:
                 continue
-    return None
+    return last
 
 
 def read_change(data: Any) -> Change | str:
@@ -101,7 +112,7 @@ def texts(value: Any) -> list[str]:
     return [item for item in found if isinstance(item, str) and item.strip()]
 
 
-def _objects(text: str) -> Iterator[JSONObject]:
+def objects_in(text: str) -> Iterator[JSONObject]:
     """Yield each JSON object of a text, the outermost of each place, in order."""
     at = text.find("{")
     for _ in range(_PLACES):

@@ -23,14 +23,14 @@ from agentmem.contracts import (
     DreamInput,
     DreamLimits,
     Mode,
-    PhaseName,
     PhaseSettings,
     Resolve,
+    StepName,
     Store,
 )
 from agentmem.errors import ConfigurationError, DreamFailed
 from agentmem.failures import describe
-from agentmem.policies import DREAM_RUN_TIMEOUT, MEMORY, TASK_TIMEOUT
+from agentmem.policies import MEMORY, TASK_TIMEOUT, dream_run_timeout
 from agentmem.values import clip
 
 START_TIMEOUT = timedelta(seconds=10)
@@ -70,7 +70,7 @@ def dream(
     model: str | None = None,
     workflow: str = "agent_dream",
     limits: DreamLimits | None = None,
-    phases: Mapping[PhaseName, PhaseSettings] | None = None,
+    phases: Mapping[StepName, PhaseSettings] | None = None,
     task_queue: str | None = None,
     mode: Mode = "commit",
 ) -> "DreamHook":
@@ -83,7 +83,8 @@ def dream(
     Args:
         working_memory: The conversation to learn from.
         long_term_memory: The facts to work on: their agent and scope, not the task's.
-        model: The model of the phases that name none; the worker's default if None.
+        model: The model of the phases that name none; None for that of the agent whose hook this
+            is, and for the worker's default where it is no agent's.
         workflow: The dream's workflow type. One of your own takes a `DreamInput`.
         limits: Tool calls a phase, facts a scope, failures before dreams are skipped.
         phases: Model, attempts and time of single phases, by their names.
@@ -130,6 +131,11 @@ class DreamHook:
         self._task_queue = task_queue
         self.started = 0
 
+    def use_model(self, model: str) -> None:
+        """Dream with an agent's model, unless the hook names one or has taken another agent's."""
+        if not self._settings.model:
+            self._settings = self._settings.replace(model=model)
+
     async def __call__(self, agent_name: str, value: Any) -> None:
         """Start the dream within 10 seconds; what goes wrong is one warning."""
         try:
@@ -175,7 +181,7 @@ async def start_dream(
                 request,
                 id=name,
                 task_queue=task_queue or temporal.info().task_queue,
-                run_timeout=DREAM_RUN_TIMEOUT,
+                run_timeout=dream_run_timeout(request.limits),
                 task_timeout=TASK_TIMEOUT,
                 parent_close_policy=temporal.ParentClosePolicy.ABANDON,
                 cancellation_type=temporal.ChildWorkflowCancellationType.ABANDON,

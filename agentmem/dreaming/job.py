@@ -8,6 +8,7 @@ from agentmem.dreaming.exchange import Exchange, Work
 from agentmem.dreaming.prompts import phase_message
 from agentmem.dreaming.replies import Asker, Progress, Replies
 from agentmem.dreaming.snapshot import Desk, Kept
+from agentmem.dreaming.tools import offered
 from agentmem.errors import DreamFailed
 from agentmem.values import JSONObject
 
@@ -16,12 +17,12 @@ Blocks = Sequence[tuple[str, Sequence[JSONObject]]]
 
 @dataclass(kw_only=True)
 class Talk:
-    """How a phase's talk went, all parts together.
+    """A phase's talk with its model, all parts together.
 
     Attributes:
         calls: Tool calls made.
         trace: What was called and how it went.
-        parts: Parts that it was held in.
+        parts: Parts that the data was shown in.
         handed_in: Whether each part was handed in.
         limit_reached: Whether the limit of calls ended one.
         cut_off: Whether the last reply ended at the token limit.
@@ -37,7 +38,7 @@ class Talk:
     closing: str = ""
 
     def add(self, exchange: Exchange, *, whole: bool = True) -> None:
-        """Add an exchange; one that was not `whole` is held again in halves."""
+        """Add an exchange; one that was not `whole` is repeated in halves."""
         self.calls += exchange.calls
         self.trace += exchange.trace
         self.cut_off = exchange.cut_off
@@ -78,18 +79,22 @@ class Job:
             phase=self.name,
             model=self.phase.model,
             tokens=self.desk.kept.sizes.reply,
+            tools=offered(self.name, small=self.desk.kept.sizes.small),
             progress=self.progress,
             forgets=self.desk.kept.forgets,
         )
 
-    def exchange(self, work: Work, blocks: Blocks, *, calls: int, halves: bool) -> Exchange:
-        """Return a talk about these data, not yet held.
+    def exchange(
+        self, work: Work, blocks: Blocks, *, calls: int, halves: bool, task: str = ""
+    ) -> Exchange:
+        """Return a talk about these data, not yet begun.
 
         Args:
             work: Does what the model says.
             blocks: The data.
             calls: Tool calls that the phase has made already.
             halves: Whether a reply that was cut off ends it, since less will be shown then.
+            task: What the model is to do, the phase's own task if empty.
         """
         return Exchange(
             replies=self.replies,
@@ -97,7 +102,7 @@ class Job:
             limit=max(0, self.phase.limit - calls),
             messages=[
                 *self.desk.prefix,
-                phase_message(self.name, self.desk.record.id, blocks),
+                phase_message(self.name, self.desk.record.id, blocks, task),
             ],
             halves=halves,
         )
@@ -128,7 +133,7 @@ def nothing_handed_in(job: Job, talk: Talk) -> DreamFailed:
     elif talk.cut_off:
         why = f"its reply was cut off at {job.replies.tokens} tokens"
     else:
-        why = "it answered in prose"
+        why = "it answered in prose, or with nothing that could be used"
     return DreamFailed(
         f"{job.phase.model} handed in nothing in {job.name}: {why}. A model that calls tools, or a "
         "larger one, may do better; the messages wait for the next dream"

@@ -7,17 +7,17 @@ from itertools import islice
 
 from agentmem.contracts import Begun, DreamInput, Store
 from agentmem.dreaming.blocks import transcript_lines
-from agentmem.dreaming.carry import carried
+from agentmem.dreaming.carry import carried, is_committed, offered_again
 from agentmem.dreaming.changes import Finding
 from agentmem.dreaming.draft import Draft
 from agentmem.dreaming.gate import gate
-from agentmem.dreaming.language.dates import local_day
-from agentmem.dreaming.language.text import text_of
 from agentmem.dreaming.parts import split
 from agentmem.dreaming.prompts import PROMPT_VERSION
+from agentmem.dreaming.provenance import local_day
+from agentmem.dreaming.rules import VALUE_CHARACTERS
 from agentmem.dreaming.sizes import CHUNKS, EVIDENCE_ROWS, Sizes, sizes
-from agentmem.dreaming.snapshot import Kept, by_alias
-from agentmem.dreaming.thresholds import THRESHOLDS
+from agentmem.dreaming.snapshot import Kept, Oriented, by_alias
+from agentmem.dreaming.text import text_of
 from agentmem.dreaming.trouble import passed_over, portion
 from agentmem.facts import Fact, Tombstone
 from agentmem.memory.providers.protocol import (
@@ -75,7 +75,8 @@ async def open_dream(
         answer = gate(state, opening.now, request.limits.failures)
         facts = await provider.entries(agent, scope)
         if not answer.open:
-            return begun.replace(status="skipped", reason=answer.reason, facts=len(facts))
+            shut = {"reason": answer.reason, "next_try": answer.next_try}
+            return begun.replace(status="skipped", facts=len(facts), **shut)
         fits = sizes(request.limits.context or opening.context)
         evidence = await _evidence(provider, opening.store, fits)
         if not evidence.rows:
@@ -107,6 +108,7 @@ async def _fresh(
     along = await carried(provider, agent, scope, earlier)
     part = portion(evidence.rows, earlier)
     taken = evidence.rows[: part.messages]
+    last = next((Kept.model_validate(one.data) for one in earlier if is_committed(one)), None)
     kept = Kept(
         day=local_day(opening.now, opening.zone).isoformat(),
         zone=opening.zone,
@@ -122,6 +124,9 @@ async def _fresh(
         used={fact.key: used[fact.key] for fact in facts if fact.key in used},
         carried_rows=along.rows,
         carried_attempts=along.attempts,
+        declined=last.declined if last else [],
+        oriented=last.oriented if last else Oriented(),
+        offered=offered_again(earlier),
         draft=_draft(opening, stones, along.findings),
     )
     return DreamRecord(
@@ -178,7 +183,7 @@ def _draft(
     opening: Opening, stones: Sequence[Tombstone], findings: Sequence[Finding]
 ) -> JSONObject:
     """Return the draft that a dream begins with: carried findings, and what is not to come back."""
-    most = THRESHOLDS.value_characters  # no dream writes a longer value, so none can be equal
+    most = VALUE_CHARACTERS  # no dream writes a longer value, so none can be equal
     brief = [
         stone if len(text_of(stone.value)) <= most else stone.replace(value=None)
         for stone in stones

@@ -1,15 +1,16 @@
-"""The four phases: what each looks at, and what becomes of what its model says.
+"""The four phases: the data of each, and the use of what its model hands in.
 
-A phase with nothing to decide asks no model. Each leaves the draft and its own result under the
-dream's id, so that a phase that is tried again repeats only the call in flight.
+A phase with nothing to decide asks no model. The phases that propose changes end by verifying
+them. Each leaves the draft and its own result under the dream's id, so that a phase that is tried
+again repeats only the call in flight.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from datetime import date
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from agentmem.contracts import Phase, PhaseName, PhaseResult
 from agentmem.dreaming.blocks import (
     change_lines,
+    cited_rows,
     count_lines,
     finding_lines,
     nominated_lines,
@@ -17,15 +18,17 @@ from agentmem.dreaming.blocks import (
     transcript_lines,
     value_lines,
 )
-from agentmem.dreaming.cap import protected, score
+from agentmem.dreaming.bounds import over_cap
+from agentmem.dreaming.changes import Change, Orientation
 from agentmem.dreaming.counts import in_words
 from agentmem.dreaming.draft import Draft
-from agentmem.dreaming.hints import Hints, look
+from agentmem.dreaming.hints import Hints, declined_pairs, look
 from agentmem.dreaming.job import Blocks, Job, Talk, noted, nothing_handed_in
 from agentmem.dreaming.parts import Lines, split, talk
 from agentmem.dreaming.prompts import fact_line, whole_values
 from agentmem.dreaming.replies import Asker, Progress
-from agentmem.dreaming.snapshot import Desk
+from agentmem.dreaming.snapshot import Desk, Oriented
+from agentmem.dreaming.verification import Checked, Verifier
 from agentmem.dreaming.work import ChangeWork, GatherWork, OrientWork
 from agentmem.errors import DreamFailed, ModelCallError
 from agentmem.memory.providers.protocol import TransactionalProvider
@@ -36,6 +39,13 @@ PAGES = 10
 """Pages of a large scope that orient looks over; more are not read in one dream."""
 LONG = 500
 """Characters at which a value of such a page is cut."""
+CITED = 1_000
+"""Characters of a cited message that consolidate sees."""
+
+CORRECT = (
+    "These changes were read again beside their messages, and doubted: why says what is wrong. "
+    "Hand in each of them once more with submit_changes, corrected, or leave it out."
+)
 
 
 async def run_phase(
@@ -72,18 +82,25 @@ async def run_phase(
 
 
 async def orient(job: Job) -> PhaseResult:
-    """Look over the scope. Where the model hands in nothing, code's own hints stand in."""
+    """Look over the scope. If the model hands in nothing, code's own hints are used.
+
+    The model is not asked again on the same day about facts that have not changed since.
+    """
     draft, kept = job.desk.draft, job.desk.kept
     facts = draft.facts()
-    hints = look(facts, draft.view().today)
-    draft.nominated = hints.nominated()
+    hints = look(facts, kept.declined, kept.offered)
+    draft.nominated = hints.nominated({})
     held = None
     found = hints.orientation()
-    if len(facts) > 1:
+    now = Oriented(day=kept.day, facts=job.desk.record.snapshot)
+    if kept.oriented == now and not kept.offered:
+        found = Orientation(source="code")
+    elif facts:
         work = OrientWork(draft, job.name)
         held = await _look_over(job, work, hints)
         if work.orientation is not None:
             found = work.orientation
+            kept = kept.replace(oriented=now)
         else:
             kept = noted(kept, "orient: code's hints, the model handed in nothing")
     counts = {
@@ -105,7 +122,7 @@ async def gather_signal(job: Job) -> PhaseResult:
     """Find what the new messages tell."""
     draft, kept = job.desk.draft, job.desk.kept
     new = {alias: row for alias, row in draft.rows.items() if alias not in kept.carried_rows}
-    lines = transcript_lines(new, kept.sizes.message)
+    lines = transcript_lines(new, kept.sizes.message, kept.zone)
     if not any("text" in line for line in lines):
         return await job.end(kept, "nothing was said that is not known", {"findings": 0})
     work = GatherWork(draft, job.name)
@@ -120,19 +137,19 @@ async def gather_signal(job: Job) -> PhaseResult:
 
 
 async def consolidate(job: Job) -> PhaseResult:
-    """Work the findings into the draft."""
+    """Work the findings into the draft, and verify what was proposed."""
     draft, kept = job.desk.draft, job.desk.kept
     if not draft.findings and not kept.orientation.issues:
         return await job.end(kept, "nothing to consolidate", _tally(draft))
     work = ChangeWork(draft, job.name)
-    facts = draft.facts()
     before = ("ORIENTATION", orientation_lines(kept.orientation))
-    lines = finding_lines(draft.findings.values(), facts, draft.rows)
+    lines = finding_lines(draft.findings.values(), draft.facts(), draft.rows)
 
     def blocks(part: Lines) -> Blocks:
         named = [key for line in part for key in (*line.get("keys", ()), *line.get("near", ()))]
         shown = _shown(job, [*kept.orientation.keys, *named])
-        return [before, *shown, ("FINDINGS", part)]
+        cited = [alias for line in part for alias in line.get("evidence", ())]
+        return [before, *shown, _messages(job, cited), ("FINDINGS", part)]
 
     held = await talk(job, work, lines, blocks)
     if not held.handed_in:
@@ -141,19 +158,22 @@ async def consolidate(job: Job) -> PhaseResult:
 
 
 async def prune(job: Job) -> PhaseResult:
-    """Tidy the draft. Where the model hands in nothing, code alone keeps the cap."""
-    draft, cap = job.desk.draft, job.phase.keys
+    """Tidy the draft, and verify what was proposed. Without a hand-in, code alone keeps the cap."""
+    draft, cap, kept = job.desk.draft, job.phase.keys, job.desk.kept
     facts = draft.facts()
-    draft.nominated = look(facts, draft.view().today).nominated(
-        _over_cap(draft, cap, job.desk.kept.used)
-    )
+    hints = look(facts, kept.declined, kept.offered)
+    present = set(draft.keys())
+    stale = {one.key: one.why for one in kept.orientation.stale if one.key in present}
+    draft.nominated = hints.nominated(stale, over_cap(facts, draft.view(), cap, kept.used))
     if not draft.nominated and len(facts) <= cap:
-        return await job.end(job.desk.kept, "nothing to prune", _tally(draft))
+        return await job.end(kept, "nothing to prune", _tally(draft))
     work = ChangeWork(draft, job.name)
     rest = [*_shown(job, draft.nominated), ("COUNT", count_lines(len(facts), cap))]
     changed = ("CHANGES", change_lines(draft.changes))
     lines = nominated_lines(draft.nominated)
     held = await talk(job, work, lines, lambda part: [changed, ("NOMINATED", part), *rest])
+    if held.handed_in:
+        job.desk.kept = kept.replace(declined=_declined(job, hints))
     return await _end_with_changes(job, work, held)
 
 
@@ -193,8 +213,18 @@ def _shown(job: Job, keys: Iterable[str]) -> Blocks:
     return [("VALUES", value_lines(job.desk.draft.before, keys, room))]
 
 
+def _messages(job: Job, cited: Iterable[str]) -> tuple[str, Sequence[JSONObject]]:
+    """Return the cited messages with the one before each: "no, the 21st" says little alone."""
+    kept, rows = job.desk.kept, job.desk.draft.rows
+    shown = cited_rows(cited, rows)
+    return "MESSAGES", transcript_lines(shown, min(CITED, kept.sizes.message), kept.zone)
+
+
 async def _end_with_changes(job: Job, work: ChangeWork, held: Talk) -> PhaseResult:
+    """Verify what the phase proposed, and end it."""
+    checked = await _verified(job, work, held)
     kept = job.desk.kept.replace(summary=work.summary or held.closing or job.desk.kept.summary)
+    kept = kept.replace(checked=kept.checked.plus(checked))
     if work.problems:
         kept = kept.replace(refused={**kept.refused, job.name: work.problems})
     if not held.handed_in:
@@ -203,19 +233,59 @@ async def _end_with_changes(job: Job, work: ChangeWork, held: Talk) -> PhaseResu
     return await job.end(kept, in_words(counts, "changes", "held", "rejected"), counts, held)
 
 
+async def _verified(job: Job, work: ChangeWork, held: Talk) -> Checked:
+    """Verify the draft's changes; what is doubted is told to the proposing model once."""
+    verifier = Verifier(
+        replies=job.replies,
+        draft=job.desk.draft,
+        model=job.phase.verifier,
+        sizes=job.desk.kept.sizes,
+    )
+    doubted = await verifier.run()
+    if doubted:
+        await _correct(job, work, held, doubted)
+        verifier.last = True
+        await verifier.run()
+    for change in job.desk.draft.changes:
+        if change.code == "doubted" and change.fixable:
+            job.desk.draft.decide(change.replace(fixable=False))
+    held.trace += verifier.trace
+    return verifier.checked
+
+
+async def _correct(job: Job, work: ChangeWork, held: Talk, doubted: Sequence[Change]) -> None:
+    draft = job.desk.draft
+    names = {name for change in doubted for name in change.findings}
+    findings = [finding for name, finding in draft.findings.items() if name in names]
+    cited = [alias for change in doubted for alias in change.evidence]
+    keys = [key for change in doubted for key in (change.key, *change.sources)]
+    blocks: Blocks = [
+        *_shown(job, keys),
+        _messages(job, cited),
+        ("FINDINGS", finding_lines(findings, draft.facts(), draft.rows)),
+        ("CHANGES", change_lines(doubted)),
+    ]
+    exchange = job.exchange(work, blocks, calls=held.calls, halves=False, task=CORRECT)
+    await exchange.run()
+    held.add(exchange, whole=False)
+
+
+def _declined(job: Job, hints: Hints) -> list[tuple[str, int, str, int]]:
+    """Return the pairs that were suggested and left, by this dream and by earlier ones."""
+    draft, kept = job.desk.draft, job.desk.kept
+    changed = {change.key for change in draft.changes} | {
+        key for change in draft.changes for key in (*change.sources, change.by)
+    }
+    pairs = [*kept.declined, *declined_pairs(hints, {fact.key: fact for fact in draft.facts()})]
+    left = [pair for pair in pairs if changed.isdisjoint((pair[0], pair[2]))]
+    return list(dict.fromkeys(left))
+
+
 def _tally(draft: Draft) -> dict[str, int]:
     counts = draft.counts()
     return {
-        "changes": counts.get("accepted", 0) + counts.get("flagged", 0),
+        "changes": counts.get("accepted", 0) + counts.get("tentative", 0),
         "held": counts.get("held", 0),
         "rejected": counts.get("rejected", 0),
         "facts": len(draft.facts()),
     }
-
-
-def _over_cap(draft: Draft, cap: int, used: Mapping[str, date]) -> list[str]:
-    """Return the keys of least worth, as many as there are facts over the cap."""
-    today = draft.view().today
-    free = [fact for fact in draft.facts() if not protected(fact, draft.opened_at)]
-    ranked = sorted(free, key=lambda fact: (score(fact, today, used), fact.key))
-    return [fact.key for fact in ranked[: max(0, len(draft.facts()) - cap)]]

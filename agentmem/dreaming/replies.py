@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from agentmem.contracts import PhaseName, Store, Usage
-from agentmem.dreaming.tools import TOOLS
+from agentmem.errors import ModelCallError
 from agentmem.memory.providers.protocol import ReplyRecord, TransactionalProvider
 from agentmem.messages import Message, Role
 from agentmem.models.calls import read_calls
+from agentmem.models.failures import not_accepted
 from agentmem.models.plain import as_mapping, objects
 from agentmem.models.reasoning import read_fields, read_reasoning
 from agentmem.models.rendering import render
@@ -27,8 +28,8 @@ class Asker(Protocol):
         """Send a request and return the reply as JSON.
 
         Args:
-            request: `model`, `messages`, `tools`, `tool_choice`, `max_tokens`, as litellm and
-                OpenAI name them.
+            request: `model`, `messages`, `tools`, `tool_choice`, `temperature`, `max_tokens`,
+                as litellm and OpenAI name them.
 
         Returns:
             `message`: the assistant's message in OpenAI's shape; `finish`: stop, tool_calls,
@@ -65,6 +66,7 @@ class Replies:
         phase: The phase.
         model: The model.
         tokens: Of the longest reply.
+        tools: What each request offers, unless it says otherwise.
         progress: Told how many requests there were.
         forgets: How often the dream had lost messages when the phase began.
         usage: Of all requests, those of earlier attempts included.
@@ -77,19 +79,39 @@ class Replies:
     phase: PhaseName
     model: str
     tokens: int
+    tools: list[JSONObject]
     progress: Progress
     forgets: int = 0
     usage: Usage = field(default_factory=Usage)
     _kept: dict[int, ReplyRecord] | None = field(default=None, init=False)
     _step: int = field(default=0, init=False)
 
-    async def next(self, messages: Sequence[Message]) -> Reply:
-        """Return the reply to these messages: the stored one of the same request, or a new one."""
+    async def next(
+        self,
+        messages: Sequence[Message],
+        *,
+        force: str = "",
+        tools: list[JSONObject] | None = None,
+        model: str = "",
+    ) -> Reply:
+        """Return the reply to these messages: the stored one of the same request, or a new one.
+
+        Args:
+            messages: What the model reads.
+            force: The tool that it must call, where its provider can ask for that.
+            tools: The tools on offer, the phase's if None.
+            model: The model to ask, the phase's if empty.
+
+        Raises:
+            ModelCallError: The call failed.
+        """
+        forced: JSONObject = {"type": "function", "function": {"name": force}}
         request: JSONObject = {
-            "model": self.model,
+            "model": model or self.model,
             "messages": render(messages, clipped={}),
-            "tools": TOOLS,
-            "tool_choice": "auto",
+            "tools": self.tools if tools is None else tools,
+            "tool_choice": forced if force else "auto",
+            "temperature": 0,
             "max_tokens": self.tokens,
         }
         data = await self._reply(request, digest(request))
@@ -107,7 +129,7 @@ class Replies:
         kept = self._kept.get(self._step)
         if kept is not None and kept.digest == fingerprint:
             return kept.reply
-        reply = await self.ask(request)
+        reply = await asked(self.ask, request)
         record = ReplyRecord(
             phase=self.phase,
             step=self._step,
@@ -117,6 +139,49 @@ class Replies:
         )
         await self.provider.save_reply(agent, scope, self.dream, record)
         return reply
+
+
+_PLAIN: dict[str, JSONObject] = {}
+"""What models of this process were found to refuse, and what is sent to them instead."""
+
+_INSTEAD: tuple[JSONObject, ...] = (
+    {"tool_choice": "auto"},
+    {"temperature": None},
+    {"tool_choice": "auto", "temperature": None},
+)
+
+
+async def asked(ask: Asker, request: JSONObject) -> JSONObject:
+    """Ask a model; a parameter that its provider refuses is dropped, once, and remembered.
+
+    Some models take no temperature, others no forced tool.
+
+    Raises:
+        ModelCallError: The call failed, with the parameters and without them.
+    """
+    model = str(request["model"])
+    try:
+        return await ask(_instead(request, _PLAIN.get(model, {})))
+    except ModelCallError as error:
+        if not not_accepted(error) or model in _PLAIN:
+            raise
+        for change in _INSTEAD:
+            if all(request.get(name) == value for name, value in change.items()):
+                continue
+            try:
+                reply = await ask(_instead(request, change))
+            except ModelCallError as other:
+                if not not_accepted(other):
+                    raise
+            else:
+                _PLAIN[model] = change
+                return reply
+        raise
+
+
+def _instead(request: JSONObject, change: JSONObject) -> JSONObject:
+    sent = {**request, **change}
+    return {name: value for name, value in sent.items() if value is not None}
 
 
 def digest(request: JSONObject) -> str:

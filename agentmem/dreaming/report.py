@@ -5,18 +5,25 @@ from collections import Counter
 from agentmem.contracts import DreamReport, Phase, Usage
 from agentmem.dreaming.carry import left_over
 from agentmem.dreaming.changes import Change
-from agentmem.dreaming.effects import applied
+from agentmem.dreaming.effects import applied, stands
 from agentmem.dreaming.rounds import APPLIED, SUMMARY_BYTES, fitting
-from agentmem.dreaming.rules import stands
 from agentmem.dreaming.snapshot import Desk
+from agentmem.dreaming.verification import unsure
 from agentmem.memory.providers.protocol import TransactionalProvider
 from agentmem.values import clip
 
 _KEY_BYTES = 80
 _LINE_BYTES = 200
 _HELD = 20
+_NOT_DONE = ("held", "deferred", "rejected")
 
-_DONE = {"add": "added", "update": "updated", "merge": "merged", "remove": "removed"}
+_DONE = {
+    "add": "added",
+    "update": "updated",
+    "merge": "merged",
+    "condense": "condensed",
+    "remove": "removed",
+}
 
 
 async def commit_dream(provider: TransactionalProvider, phase: Phase) -> DreamReport:
@@ -30,6 +37,10 @@ async def commit_dream(provider: TransactionalProvider, phase: Phase) -> DreamRe
     desk = await Desk.load(provider, phase)
     if desk.record.status == "running":
         desk.draft.bury(await provider.tombstones(phase.store.agent, phase.store.scope))
+        # A draft of the first design has no verdicts: its rules decided, and it commits as it is.
+        if desk.kept.prompt_version != "1":
+            for change in desk.draft.unverified():
+                desk.draft.decide(unsure(change, desk.draft.view()))
         used = await provider.used(phase.store.agent, phase.store.scope)
         desk.draft.finish(phase.keys, used)
         kept = desk.kept.replace(draft=desk.draft.dump())
@@ -56,10 +67,17 @@ def report(desk: Desk) -> DreamReport:
     if refused:
         counts["rejected"] += len(refused)
     before = desk.draft.before
-    after = applied(before, [] if desk.proposes else standing)
+    done = [] if desk.proposes else standing
+    after = applied(before, done, desk.draft.opened_at, desk.draft.zone)
     lines = [line_of(one) for one in standing if one.op != "confirm"][:APPLIED]
     offered = sum(1 for _ in left_over(desk.record))
     carry = [f"carry_over: {offered} findings are offered to the next dream"] if offered else []
+    checked = desk.kept.checked
+    if checked.passed:
+        carry.append(
+            f"verification: {desk.kept.model} said yes to {checked.passed} of {checked.controls} "
+            "altered changes; what it read beside them counts as not confirmed"
+        )
     usage = Usage()
     for result in desk.kept.phases.values():
         usage = usage.plus(result.usage)
@@ -73,8 +91,9 @@ def report(desk: Desk) -> DreamReport:
             changes=dict(counts),
             applied=[] if desk.proposes else lines,
             proposed=lines if desk.proposes else [],
-            held=[_refusal(one) for one in changes if one.status in ("held", "rejected")][:_HELD]
+            held=[_refusal(one) for one in changes if one.status in _NOT_DONE][:_HELD]
             + [clip(line, _LINE_BYTES) for line in refused[:_HELD]],
+            waiting=counts["held"] + counts["deferred"],
             conflicts=[clip(one.key, _KEY_BYTES) for one in changes if one.id in lost],
             notes=[*desk.kept.notes, *carry, *_over_cap(len(after), desk.kept.cap)],
             usage=usage,
@@ -86,7 +105,7 @@ def _status(desk: Desk, conflicts: int = 0) -> str:
     counts = desk.draft.counts()
     if desk.proposes and counts.keys() - {"rejected"}:
         return "proposed"
-    if conflicts or desk.kept.refused or counts.get("held") or counts.get("rejected"):
+    if conflicts or desk.kept.refused or counts.keys() & set(_NOT_DONE):
         return "completed_with_rejections"
     if not desk.draft.findings and not desk.draft.changes:
         return "nothing_learned"
@@ -103,6 +122,8 @@ def _summary(standing: list[Change], said: str, first: str) -> str:
 def line_of(change: Change) -> str:
     """Return a change as a report names it: operation, key, reason."""
     reason = f": {change.reason}" if change.reason else ""
+    if change.status == "tentative":
+        reason += " (not confirmed)"
     return f"{change.op} {clip(change.key, _KEY_BYTES)}{reason}"
 
 

@@ -10,6 +10,7 @@ from agentmem.dreaming.changes import Orientation
 from agentmem.dreaming.draft import Draft
 from agentmem.dreaming.prompts import prefix
 from agentmem.dreaming.sizes import Sizes
+from agentmem.dreaming.verification import Checked
 from agentmem.errors import DreamFailed
 from agentmem.memory.providers.protocol import (
     DreamRecord,
@@ -18,6 +19,18 @@ from agentmem.memory.providers.protocol import (
 )
 from agentmem.messages import Message
 from agentmem.values import JSONObject, Wire
+
+
+class Oriented(Wire):
+    """What orient looked over when it last asked a model.
+
+    Attributes:
+        day: The dream's date.
+        facts: Key to version.
+    """
+
+    day: str = ""
+    facts: dict[str, int] = {}
 
 
 class Kept(Wire):
@@ -39,7 +52,12 @@ class Kept(Wire):
         used: When each key was last asked for, frozen with the facts.
         carried_rows: Messages of earlier dreams that carried findings cite, by `p1`, `p2`, ...
         carried_attempts: How often each carried finding was carried, by its id.
+        declined: Pairs of keys that were suggested as duplicates and left as they were, with the
+            versions of then: `[key, version, key, version]`.
+        offered: Keys of changes that were held before, and are offered once more.
+        oriented: The facts, key to version, that orient looked over last, and on which day.
         orientation: What orient handed in.
+        checked: How the verification went.
         draft: The draft, as it dumps itself; at first, what is not to come back.
         phases: The results of the phases that are done.
         refused: Items of hand-ins that could not be read, by phase.
@@ -62,7 +80,11 @@ class Kept(Wire):
     used: dict[str, date] = {}
     carried_rows: dict[str, TranscriptRow] = {}
     carried_attempts: dict[str, int] = {}
+    declined: list[tuple[str, int, str, int]] = []
+    offered: list[str] = []
+    oriented: Oriented = Oriented()
     orientation: Orientation = Orientation()
+    checked: Checked = Checked()
     draft: JSONObject = {}
     phases: dict[str, PhaseResult] = {}
     refused: dict[str, list[str]] = {}

@@ -4,8 +4,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from agentmem.contracts import PhaseName
-from agentmem.dreaming.changes import Change, Orientation
+from agentmem.dreaming.changes import Change, Finding, Orientation
 from agentmem.dreaming.draft import Draft
+from agentmem.dreaming.effects import stands
 from agentmem.dreaming.exchange import Outcome
 from agentmem.dreaming.handins import HandIn, read_change, texts
 from agentmem.dreaming.prompts import fact_line
@@ -57,7 +58,7 @@ class MemoryCalls:
         if isinstance(change, str):
             return Outcome(text=change, said="unreadable", fixable=True)
         decided = self.draft.propose(change, self.phase)
-        self.has_changes = self.has_changes or decided.status in ("accepted", "flagged")
+        self.has_changes = self.has_changes or stands(decided)
         return Outcome(
             text=_decision(decided),
             said=":".join(filter(None, (decided.status, decided.code))),
@@ -83,10 +84,10 @@ class OrientWork(MemoryCalls):
 
 
 class GatherWork(MemoryCalls):
-    """Takes findings; those without evidence may be sent once more.
+    """Takes findings; those that are wrong in form may be sent once more.
 
     Attributes:
-        refused: What cannot stand, with the reason.
+        refused: Findings that cannot stand, with the reason.
     """
 
     refused: list[str] = []
@@ -94,20 +95,17 @@ class GatherWork(MemoryCalls):
 
     def take(self, hand_in: HandIn, *, again: bool) -> Outcome:
         """Take a hand-in."""
-        checked = self.draft.find(hand_in.findings)
+        checked = self.draft.find(hand_in.findings, again=again)
         dropped = [finding for finding in checked if not finding.id]
-        refused = [f"finding dropped: {', '.join(finding.flags)}" for finding in dropped]
-        refused += hand_in.problems
-        # A mended hand-in takes the place of the one before, another part's stands beside it.
+        lines = [f"{finding.statement!r:.80}: {', '.join(finding.flags)}" for finding in dropped]
+        lines += hand_in.problems
+        refused = [f"finding dropped: {line:.300}" for line in lines]
+        # A corrected hand-in takes the place of the one before, another part's is added to it.
         kept = self.refused[: -self._last] if again and self._last else self.refused
         self.refused, self._last = [*kept, *refused], len(refused)
-        lines = [
-            f"{finding.statement!r:.80}: cite the ids of the messages that say it"
-            for finding in dropped
-            if "no_evidence" in finding.flags
-        ]
-        lines += hand_in.problems
-        return Outcome(text=_refusals(lines), said=_said(lines), fixable=bool(lines))
+        wrong = [one for one in dropped if not _rests_on_recalled(one)]
+        usable = len(wrong) < len(checked) or not (checked or hand_in.problems)
+        return Outcome(text=_refusals(lines), said=_said(lines), fixable=bool(lines), usable=usable)
 
 
 class ChangeWork(MemoryCalls):
@@ -131,7 +129,16 @@ class ChangeWork(MemoryCalls):
         kept = self.problems[: -self._last] if again and self._last else self.problems
         self.problems, self._last = [*kept, *hand_in.problems], len(hand_in.problems)
         lines = [_decision(change) for change in decided if change.fixable] + hand_in.problems
-        return Outcome(text=_refusals(lines), said=_said(lines), fixable=bool(lines))
+        return Outcome(
+            text=_refusals(lines),
+            said=_said(lines),
+            fixable=bool(lines),
+            usable=hand_in.usable,
+        )
+
+
+def _rests_on_recalled(finding: Finding) -> bool:
+    return any(flag.startswith("recalled") for flag in finding.flags)
 
 
 def known_only(orientation: Orientation, keys: Iterable[str]) -> Orientation:
@@ -188,10 +195,10 @@ def _decision(change: Change) -> str:
 
 
 def _said(lines: list[str]) -> str:
-    return f"{len(lines)} to mend" if lines else "ok"
+    return f"{len(lines)} to correct" if lines else "ok"
 
 
 def _refusals(lines: list[str]) -> str:
     if not lines:
         return "taken"
-    return "\n".join(["taken, but for these; hand in only them again, mended:", *lines])
+    return "\n".join(["taken, but for these; hand in only these again, corrected:", *lines])

@@ -35,13 +35,15 @@ class Kind(StrEnum):
     SLOW = "the model {model} did not answer in time: {said}"
     LIMITED = "the model {model} limits the rate of requests: {said}"
     UNREACHABLE = "the model {model} cannot be reached: {said}; {address}"
+    DOWN = "the model {model} is unavailable, its provider failed: {said}"
     GARBLED = "the model {model} sent something that is no reply"
     FAILING = "the model {model} failed: {said}"
 
 
 SETTING = "The model is set by AGENTMEM_MODEL or by the agent's `model`."
 
-_RETRIED = {Kind.SLOW, Kind.LIMITED, Kind.UNREACHABLE, Kind.GARBLED, Kind.FAILING}
+_OUTAGES = {Kind.LIMITED, Kind.UNREACHABLE, Kind.DOWN}
+_RETRIED = _OUTAGES | {Kind.SLOW, Kind.GARBLED, Kind.FAILING}
 
 _OVERFLOW = re.compile(
     r"context.?(?:length|window|size|limit)|maximum (?:context|(?:input|prompt) length)"
@@ -103,8 +105,24 @@ def model_call_error(
 
 def lies_with_prompt(error: ModelCallError) -> bool:
     """Whether another prompt may pass where this one did not: it is too long, or refused."""
-    refused = Kind.REFUSED.value.partition("{model}")[2].partition(":")[0]
-    return isinstance(error, ContextOverflow) or refused in error.message
+    return isinstance(error, ContextOverflow) or _words(Kind.REFUSED) in error.message
+
+
+def is_outage(error: ModelCallError) -> bool:
+    """Whether the model is away for now: it cannot be reached, is rate limited or overloaded.
+
+    Such an error says nothing about the request, which may pass unchanged later.
+    """
+    return not error.non_retryable and any(_words(kind) in error.message for kind in _OUTAGES)
+
+
+def _words(kind: Kind) -> str:
+    return kind.value.partition("{model}")[2].partition(":")[0]
+
+
+def not_accepted(error: ModelCallError) -> bool:
+    """Whether a provider refused the form of a request: one of its parameters, perhaps."""
+    return Kind.INVALID.value.partition("{model}")[2].partition(":")[0] in error.message
 
 
 def _kind(error: BaseException, text: str, *, asks_to_wait: bool) -> Kind:
@@ -143,7 +161,9 @@ def _by_status(status: int, text: str, *, traceback: bool) -> Kind:
     if _BROKEN_LINE.search(text):
         return Kind.UNREACHABLE
     # litellm stumbled over the reply: what it says then is its own Python error.
-    return Kind.GARBLED if traceback or "invalid response" in text else Kind.FAILING
+    if traceback or "invalid response" in text:
+        return Kind.GARBLED
+    return Kind.DOWN if status >= 500 else Kind.FAILING
 
 
 def _is_overflow(status: int, text: str) -> bool:

@@ -12,7 +12,7 @@ from temporalio.api.failure.v1 import Failure
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.testing import ActivityEnvironment
 
-from agentmem.errors import ConfigurationError, ProviderError
+from agentmem.errors import ConfigurationError, ProviderError, StoreUnavailable
 from agentmem.memory.providers.postgresql import PostgresDatabase
 from agentmem.memory.providers.registry import Providers
 from agentmem.memory.providers.sql import SqlProvider
@@ -37,6 +37,7 @@ async def test_a_drivers_error_is_the_cause(store: SqlProvider) -> None:
         assert type(cause).__name__ in str(failed.value)
         assert "pa55word" not in f"{failed.value}{cause}"
         assert not failed.value.non_retryable
+        assert not isinstance(failed.value, StoreUnavailable), "it would fail again"
     assert await store.keys("a", "s") == []
 
 
@@ -46,7 +47,7 @@ async def test_a_server_that_is_not_there() -> None:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     store = on_postgresql(f"postgresql://someone:pa55word@127.0.0.1:{port}/agents")
-    with pytest.raises(ProviderError, match="'agents' cannot be reached") as failed:
+    with pytest.raises(StoreUnavailable, match="'agents' cannot be reached") as failed:
         await store.open()
     assert isinstance(failed.value.__cause__, OSError)
     assert "look at host and port in its URL" in str(failed.value)
@@ -59,6 +60,7 @@ async def test_an_option_that_the_driver_refuses() -> None:
     store = on_postgresql("postgresql://ada:pa55word@127.0.0.1:1/x?sslmode=bogus")
     with pytest.raises(ProviderError, match="look at sslmode") as failed:
         await store.open()
+    assert not isinstance(failed.value, StoreUnavailable), "no wait changes a URL"
     assert "pa55word" not in failed.value.message
 
 
@@ -77,7 +79,7 @@ async def test_a_statement_has_its_time(postgresql_url: str) -> None:
     address = postgresql_address(f"{postgresql_url}&command_timeout=0.2&pool_size=1", "test")
     store = SqlProvider(PostgresDatabase(address))
     await store.open()
-    with pytest.raises(ProviderError, match="did not answer in time"):
+    with pytest.raises(StoreUnavailable, match="did not answer in time"):
         await store.database.write(lambda c: c.execute(text("SELECT pg_sleep(20)")))
     await store.memorize("a", "s", "k", 1)
     assert await store.recall("a", "s", "k") == 1
@@ -112,7 +114,7 @@ async def test_a_full_pool_is_waited_for_and_then_refused(postgresql_url: str) -
         store.database.read(lambda c: c.execute(text("SELECT pg_sleep(1.5)")))
     )
     await asyncio.sleep(0.3)
-    with pytest.raises(ProviderError, match="pool_size"):
+    with pytest.raises(StoreUnavailable, match="pool_size"):
         await store.recall("a", "s")
     await hold
     assert await store.recall("a", "s") == {}
@@ -192,7 +194,8 @@ async def test_no_text_of_a_driver_goes_into_a_history(tmp_path: Path) -> None:
 
     providers = Providers(tmp_path, registered={"leaky": Leaky, "unmade": made})
     converter = pydantic_data_converter
-    for name, kind in (("leaky", "ConnectionError"), ("unmade", "ValueError")):
+    cases = (("leaky", "ConnectionError", True), ("unmade", "ValueError", False))
+    for name, kind, may_pass in cases:
 
         async def recall(name: str = name) -> None:
             await (await providers.get(f"named:{name}")).recall("a", "s", "k")
@@ -201,6 +204,7 @@ async def test_no_text_of_a_driver_goes_into_a_history(tmp_path: Path) -> None:
             await ActivityEnvironment().run(recall)
         failure = Failure()
         await converter.encode_failure(failed.value, failure)
+        assert isinstance(failed.value, StoreUnavailable) is may_pass
         recorded = str(failure)
         assert f"builtins.{kind} (test_errors.py:" in recorded
         assert "pa55word" not in recorded

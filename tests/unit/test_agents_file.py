@@ -93,6 +93,7 @@ def test_every_field_arrives(tmp_path: Path) -> None:
         workflow = "my_dream"
         limits = { orient = 1, gather_signal = 2, consolidate = 3, prune = 4, keys = 5 }
         phases.orient.attempts = 1
+        phases.verify.model = "judge"
         [agents.all.dream.phases.gather_signal]
         model = "large"
         minutes = 2
@@ -128,6 +129,7 @@ def test_every_field_arrives(tmp_path: Path) -> None:
             phases={
                 "orient": PhaseSettings(attempts=1),
                 "gather_signal": PhaseSettings(model="large", minutes=2),
+                "verify": PhaseSettings(model="judge"),
             },
         ),
     )
@@ -241,6 +243,14 @@ def test_providers_are_written_as_they_are_called(
             "[agents.a.dream.phases.orient]\nattempts = 9\n",
             "1: agents.a.dream.phases: The four phases may take 90 minutes, a dream has 70 for",
         ),
+        (
+            "[agents.a.dream.phases.verify]\nmodel = 'm'\nminutes = 5\n",
+            "1: agents.a.dream.phases: The verification runs within its phases, whose attempts and",
+        ),
+        (
+            "[agents.a.dream.limits]\npatience_hours = 169\n",
+            "2: agents.a.dream.limits.patience_hours: input should be less than or equal to 168",
+        ),
         ("[agents]\na = 1\n", "2: agents.a: input should be a table, not 1"),
         ("[agents.a]\nrun_limits = 3\n", "2: agents.a.run_limits: input should be a table, not 3"),
         (
@@ -293,7 +303,7 @@ def test_the_commented_example_is_valid() -> None:
         system_prompt=research.system_prompt,
         model="",
         long_term_memory="default",
-        dream=DreamSettings(phases={"gather_signal": PhaseSettings()}),
+        dream=DreamSettings(phases={"gather_signal": PhaseSettings(), "verify": PhaseSettings()}),
     )
 
 

@@ -4,10 +4,10 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
-
-from agentmem.dreaming.changes import Finding
 from agentmem.dreaming.findings import check_finding
 from agentmem.dreaming.trust import evidence_of, supports, usable
+
+from agentmem.dreaming.changes import Finding
 from agentmem.facts import Trust
 from agentmem.memory.providers.protocol import TranscriptRow
 from tests.drafts import SAID, draft, row, rows

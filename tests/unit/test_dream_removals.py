@@ -5,14 +5,14 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from agentmem.dreaming.rules.survivor import lost
+from agentmem.offline.cues import takes_back
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agentmem.dreaming.draft import Draft
-from agentmem.dreaming.language.cues import takes_back
-from agentmem.dreaming.language.text import text_of
-from agentmem.dreaming.rules.survivor import lost
 from agentmem.facts import Fact, Trust
+from agentmem.offline.text import text_of
 from tests.drafts import BEFORE, SAID, draft, fact, propose, row
 
 

@@ -98,6 +98,26 @@ def test_phases_must_fit_into_a_dreams_run() -> None:
         DreamInput.model_validate({"agent": "a", "scope": "s", "phases": over})
 
 
+def test_the_verification_has_a_model_and_nothing_else() -> None:
+    """It runs within the phases whose changes it reads: their attempts and minutes bound it."""
+    request = DreamInput(agent="a", scope="s", phases={"verify": PhaseSettings(model="judge")})
+    assert request.verifier == "judge"
+    assert DreamInput.model_validate_json(request.model_dump_json()) == request
+    assert DreamInput(agent="a", scope="s").verifier == ""
+    hook(phases={"verify": PhaseSettings(model="judge")})
+    for wrong in ({"attempts": 3}, {"minutes": 5}, {"model": "m", "attempts": 1}):
+        with pytest.raises(ConfigurationError, match=r"phases: .* remove \w+ from verify"):
+            hook(phases={"verify": PhaseSettings(**wrong)})
+
+
+def test_patience_is_bounded() -> None:
+    """From nothing to a week: a history has room for that many tries."""
+    assert DreamLimits().patience_hours == 24
+    for wrong in (-1, 169, math.nan):
+        with pytest.raises(ConfigurationError, match="patience_hours"):
+            DreamLimits(patience_hours=wrong)
+
+
 def test_phases_cost_a_history_nothing_unless_they_are_set() -> None:
     """The input of a dream with defaults is what it was; what is set comes back as it was."""
     plain = DreamInput(agent="a", scope="s")

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from agentmem.errors import ContextOverflow, ModelCallError
-from agentmem.models.failures import SETTING, model_call_error
+from agentmem.models.failures import SETTING, is_outage, model_call_error
 from agentmem.models.waits import LONGEST_WAIT, asked_wait
 from agentmem.models.wordings import SHOWN_BYTES, without_secrets
 
@@ -184,6 +184,29 @@ def test_a_used_up_quota_is_told_from_a_rate_limit(error: Exception, *, is_quota
     found = mapped(error)
     assert found.non_retryable is is_quota
     assert ("quota or credit" in found.message) is is_quota
+
+
+@pytest.mark.parametrize(
+    ("error", "passes"),
+    [
+        (RateLimitError("slow down", 429), True),
+        (APIError("Overloaded", 529), True),
+        (APIError("internal error", 500), True),
+        (APIError("bad gateway", 502), True),
+        (APIConnectionError("Connection reset by peer", 500), True),
+        (ConnectionRefusedError(111, "Connect call failed"), True),
+        (RateLimitError("x", 429, body={"code": "insufficient_quota"}), False),
+        (RateLimitError("Request too large for gpt-4o: Limit 30000", 429), False),
+        (APIError("tools.0.name: cannot be reached", 400), False),
+        (APIError("again", 409), False),
+        (Timeout("Request timed out", 408), False),
+        (APIConnectionError("'str' has no 'get'\nTraceback (most", 500), False),
+        (RuntimeError("odd"), False),
+    ],
+)
+def test_an_outage_is_told_from_a_failure(error: Exception, *, passes: bool) -> None:
+    """A dream waits for hours for what says nothing about its request, and for nothing else."""
+    assert is_outage(mapped(error)) is passes
 
 
 def test_a_request_over_the_whole_rate_limit_is_an_overflow() -> None:

@@ -10,8 +10,8 @@ import pytest
 from agentmem.contracts import DreamReport
 from agentmem.facts import Fact
 from agentmem.memory.providers.protocol import TranscriptRow
-from agentmem.testing.offline import answer
-from agentmem.testing.offline_dreams import said
+from agentmem.offline.dreams import said
+from agentmem.offline.model import answer
 from agentmem.values import JSONObject
 from tests.dreams import NOON, STORE, Scene, Script
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from agentmem.offline.model import HONEST, UNKNOWN, answer
 from agentmem.testing import strict
-from agentmem.testing.offline import HONEST, UNKNOWN, answer
 from agentmem.values import JSONObject
 
 TEXT = {"type": "string"}
@@ -283,7 +283,7 @@ def test_usage_is_counted_by_bytes() -> None:
 def test_litellm_is_loaded_by_its_factory_alone() -> None:
     """Importing the offline model is light: no litellm, no sqlalchemy."""
     code = (
-        "import sys, agentmem.testing.offline; "
+        "import sys, agentmem.offline.model; "
         "sys.exit(bool({'litellm', 'sqlalchemy'} & sys.modules.keys()))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
@@ -297,7 +297,7 @@ def test_litellm_reaches_it_as_a_provider() -> None:
 import asyncio, json, os
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
 import litellm
-from agentmem.testing.offline import answer, litellm_provider
+from agentmem.offline.model import answer, litellm_provider
 litellm.custom_provider_map = [{"provider": "agentmem", "custom_handler": litellm_provider()}]
 tools = [{"type": "function", "function": {"name": "get_weather", "parameters": {
     "type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}}]

@@ -4,15 +4,17 @@ from datetime import timedelta
 
 import pytest
 
-from agentmem.contracts import PhaseSettings
+from agentmem.contracts import DreamLimits, PhaseSettings
 from agentmem.contracts.dream_settings import PHASES_MINUTES
 from agentmem.policies import (
     BEGIN,
     COMMIT,
-    DREAM_RUN_TIMEOUT,
+    DREAM_WORK,
     MEMORY,
     PHASE,
     ActivityOptions,
+    attempt_options,
+    dream_run_timeout,
     phase_options,
 )
 
@@ -44,4 +46,19 @@ def test_a_phase_has_its_own_attempts_and_time() -> None:
 def test_phases_that_take_all_their_time_leave_some_for_the_commit() -> None:
     """A dream's run does not time out while its phases keep within theirs."""
     commit = COMMIT.get("start_to_close_timeout", timedelta.max) * 5
-    assert timedelta(minutes=PHASES_MINUTES) + commit < DREAM_RUN_TIMEOUT
+    assert timedelta(minutes=PHASES_MINUTES) + commit < DREAM_WORK
+
+
+def test_an_attempt_waits_for_a_worker_however_long() -> None:
+    """A patient dream counts attempts itself: the time without any worker is none of them."""
+    options = attempt_options(PhaseSettings(attempts=4, minutes=2.5))
+    assert options.get("start_to_close_timeout") == timedelta(minutes=2.5)
+    assert "schedule_to_close_timeout" not in options
+    assert (policy := options.get("retry_policy")) is not None
+    assert policy.maximum_attempts == 1
+
+
+def test_a_dreams_run_has_time_for_its_work_and_its_patience() -> None:
+    """The timeout of a run grows by what the dream may wait."""
+    assert dream_run_timeout(DreamLimits()) == timedelta(hours=24) + DREAM_WORK
+    assert dream_run_timeout(DreamLimits(patience_hours=0)) == DREAM_WORK

@@ -11,17 +11,23 @@ from typing import Any
 import pytest
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
-from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError
+from temporalio.client import (
+    Client,
+    WorkflowExecutionStatus,
+    WorkflowFailureError,
+    WorkflowHandle,
+)
 from temporalio.exceptions import TimeoutError
 from temporalio.service import RPCError
 
-from agentmem.contracts import DreamLimits, DreamReport, Store
+from agentmem.contracts import DreamInput, DreamLimits, DreamReport, Store
 from agentmem.dreaming.hook import ID_BYTES, dream, dream_id
 from agentmem.facts import KEY_BYTES
+from agentmem.policies import dream_run_timeout
 from agentmem.testing import Reply, Request
 from tests.dreams import Answer, Script, changes, findings, served
 from tests.stack import Stack, stack, task_failures
-from tests.talk import Talk
+from tests.talk import Chat, Talk
 
 
 def store(scope: str, provider: str = "sqlite:memory.db") -> Store:
@@ -190,7 +196,7 @@ async def test_a_dream_of_an_unknown_type_waits_and_harms_nobody(
             "my_dream",
         )
         timeout = described.raw_description.execution_config.workflow_run_timeout
-        assert timeout.ToTimedelta().total_seconds() == 75 * 60
+        assert timeout.ToTimedelta() == dream_run_timeout(DreamLimits())
         await handle.terminate()  # as the timeout would, and what it waited with is read
         await talk(s, scope, "Hello again.")
         assert (await dreamed(s, dream_id(store(scope)))).status == "completed"
@@ -225,9 +231,7 @@ async def test_model_limits_and_task_queue_reach_the_dream(client: Client, tmp_p
         other = f"other-{uuid.uuid4()}"
         await talk(s, scope, "Hello.", model="openai/other", task_queue=other)
         handle = client.get_workflow_handle(dream_id(store(scope)))
-        started = (
-            (await handle.fetch_history()).events[0].workflow_execution_started_event_attributes
-        )
+        started = await started_with(handle)
         assert started.task_queue.name == other
         assert started.input.payloads[0].data == (
             b'{"agent":"assistant","scope":"'
@@ -235,6 +239,29 @@ async def test_model_limits_and_task_queue_reach_the_dream(client: Client, tmp_p
             + b'","provider":"sqlite:memory.db","model":"openai/other"}'
         )
         await handle.terminate()
+
+
+@pytest.mark.parametrize(
+    ("options", "model"),
+    [({}, "openai/agents-own"), ({"model": "openai/other"}, "openai/other")],
+    ids=["the agent's", "its own"],
+)
+async def test_an_agents_dream_asks_the_agents_model(
+    client: Client, tmp_path: Path, options: dict[str, Any], model: str
+) -> None:
+    """In a workflow of one's own as in the agents' file, unless `dream()` names a model."""
+    async with stack(client, tmp_path, served(learned("Momo")), extra=[Chat]) as s:
+        scope = f"user-{uuid.uuid4()}"
+        await s.run("Chat", scope, "openai/agents-own", options)
+        handle = client.get_workflow_handle(dream_id(store(scope)))
+        assert (await dreamed(s, handle.id)).status == "completed"
+        started = await started_with(handle)
+        assert DreamInput.model_validate_json(started.input.payloads[0].data).model == model
+
+
+async def started_with(handle: WorkflowHandle[Any, Any]) -> Any:
+    """Return the attributes of a workflow's first event."""
+    return (await handle.fetch_history()).events[0].workflow_execution_started_event_attributes
 
 
 async def test_the_default_provider_is_resolved_before_the_dream_is_named(

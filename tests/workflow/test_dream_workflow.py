@@ -219,7 +219,7 @@ async def test_a_retried_phase_pays_only_for_the_call_in_flight(
     """Temporal tries a phase again; what the model has answered is not asked again."""
     script = learned()
     unknown = {"op": "remove", "key": "nowhere", "reason": "expired"}
-    script.before("consolidate", changes(unknown), fail(503, "overloaded"))
+    script.before("consolidate", changes(unknown), fail(409, "again"))
     async with stack(client, tmp_path, served(script)) as s:
         scope = await Scope.make(s)
         await scope.said("My cat is named Momo.")
@@ -282,7 +282,7 @@ async def test_the_smallest_context_of_the_phases_models_bounds_all(
 async def test_a_phase_is_tried_as_often_as_it_is_set(client: Client, tmp_path: Path) -> None:
     """With one attempt, what a second one would mend fails the dream at once."""
     script = learned()
-    script.before("gather_signal", fail(503, "overloaded"))
+    script.before("gather_signal", fail(409, "again"))
     async with stack(client, tmp_path, served(script)) as s:
         scope = await Scope.make(s)
         await scope.said("My cat is named Momo.")
@@ -399,7 +399,9 @@ async def test_a_start_by_hand_is_handed_to_the_scopes_dream(
         assert await scope.facts() == {"pet": "Cat is named Momo"}
 
 
-async def test_the_gate_skips_after_three_failures(client: Client, tmp_path: Path) -> None:
+async def test_a_dream_without_patience_is_skipped_after_three_failures(
+    client: Client, tmp_path: Path
+) -> None:
     """A scope whose dreams fail is skipped, with the reason; the messages wait."""
     script = Script(gather_signal=[fail(400, "no such model")] * 9)
     async with stack(client, tmp_path, served(script)) as s:
@@ -408,7 +410,8 @@ async def test_the_gate_skips_after_three_failures(client: Client, tmp_path: Pat
         for _ in range(3):
             with pytest.raises(WorkflowFailureError):
                 await scope.dream()
-        report = await scope.dream()
+        limits = {"patience_hours": 0.5}  # the gate is shut for an hour
+        report = await ended(await scope.start({**scope.input, "limits": limits}))
         assert report.status == "skipped"
         assert report.reason.startswith("3 dreams of this scope failed in a row")
         assert len(script.requests) == 3

@@ -8,8 +8,8 @@ import pytest
 from temporalio.client import Client, WorkflowFailureError, WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 
+from agentmem.offline.forms import STAND_IN
 from agentmem.testing import Request, call, reply
-from agentmem.testing.offline_forms import STAND_IN
 from tests.stack import stack
 from tests.tools import ping, runs
 from tests.typed_workflows import TypedAnswers, WrongFormats

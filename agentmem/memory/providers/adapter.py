@@ -9,7 +9,7 @@ from agentmem.errors import AgentMemError, ConfigurationError, ProviderError
 from agentmem.facts import Fact, Step, Tombstone, Write, checked_name
 from agentmem.journal import FactVersion, Undone
 from agentmem.memory.fact_details import expired
-from agentmem.memory.providers.causes import may_travel
+from agentmem.memory.providers.causes import may_travel, store_error
 from agentmem.memory.providers.checks import CheckedStep, checked_step, checked_write, fact_place
 from agentmem.memory.providers.exports import exported_writes
 from agentmem.memory.providers.origins import Origins
@@ -248,7 +248,8 @@ class PlainProvider(OwnRecords):
             raise
         except Exception as error:
             kind = type(error).__name__
-            raise ProviderError(f"provider {self._name!r} failed: {kind}") from may_travel(error)
+            said = f"provider {self._name!r} failed: {kind}"
+            raise store_error(said, error) from may_travel(error)
 
 
 def _moved(step: CheckedStep, current: dict[str, int], made: dict[str, set[int]]) -> bool:

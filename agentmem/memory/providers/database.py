@@ -13,8 +13,8 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from agentmem.errors import ProviderError
-from agentmem.memory.providers.causes import may_travel
+from agentmem.errors import ProviderError, StoreUnavailable
+from agentmem.memory.providers.causes import may_travel, store_error
 from agentmem.memory.providers.ready import Once
 
 Result = TypeVar("Result")
@@ -84,7 +84,7 @@ class Database(Protocol):
 
 @contextmanager
 def wrapped(name: str, *drivers: type[Exception]) -> Generator[None]:
-    """Turn what a driver raises into a `ProviderError`.
+    """Turn what a driver raises into a `ProviderError`, a `StoreUnavailable` where it may pass.
 
     The message names the error's kind only: a driver's text may hold keys, values and addresses.
 
@@ -96,17 +96,17 @@ def wrapped(name: str, *drivers: type[Exception]) -> Generator[None]:
         yield
     except (DBAPIError, *drivers) as error:
         cause = driver_error(error)
-        raise ProviderError(f"{name} failed: {_kind(cause)}") from may_travel(cause)
+        raise store_error(f"{name} failed: {_kind(cause)}", cause) from may_travel(cause)
     except PoolTimeout as error:
-        raise ProviderError(
+        raise StoreUnavailable(
             f"{name} had no free connection in time: raise pool_size"
         ) from may_travel(error)
     except SQLAlchemyError as error:
         raise ProviderError(f"{name} failed: {_kind(error)}") from may_travel(error)
     except TimeoutError as error:
-        raise ProviderError(f"{name} did not answer in time") from may_travel(error)
+        raise StoreUnavailable(f"{name} did not answer in time") from may_travel(error)
     except OSError as error:  # a refused connection, a missing folder
-        raise ProviderError(f"{name} cannot be reached: {_kind(error)}") from may_travel(error)
+        raise StoreUnavailable(f"{name} cannot be reached: {_kind(error)}") from may_travel(error)
 
 
 def driver_error(error: BaseException) -> BaseException:

@@ -7,10 +7,10 @@ from pathlib import Path
 from threading import Lock
 from weakref import WeakKeyDictionary
 
-from agentmem.errors import AgentMemError, ConfigurationError, ProviderError
+from agentmem.errors import AgentMemError, ConfigurationError
 from agentmem.memory.providers import in_memory
 from agentmem.memory.providers.adapter import PlainProvider, missing_methods
-from agentmem.memory.providers.causes import may_travel
+from agentmem.memory.providers.causes import may_travel, store_error
 from agentmem.memory.providers.database import Database
 from agentmem.memory.providers.identities import DATABASE_URL, DEFAULT, Identities
 from agentmem.memory.providers.protocol import MemoryProvider, TransactionalProvider
@@ -163,6 +163,5 @@ async def _made(factory: Callable[[], object], name: str) -> object:
     except AgentMemError:
         raise
     except Exception as error:
-        raise ProviderError(
-            f"provider {name!r} could not be made: {type(error).__name__}"
-        ) from may_travel(error)
+        said = f"provider {name!r} could not be made: {type(error).__name__}"
+        raise store_error(said, error) from may_travel(error)

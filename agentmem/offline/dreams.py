@@ -7,11 +7,12 @@ from datetime import date, datetime
 from functools import lru_cache
 from typing import NamedTuple
 
-from agentmem.dreaming.language.dates import local_day
-from agentmem.dreaming.language.named_dates import absolute
-from agentmem.dreaming.language.text import content, fold, sentences, text_of, tokens
-from agentmem.dreaming.language.timewords import TimeWord, relative
 from agentmem.dreaming.prompts import read_blocks
+from agentmem.memory.quotes import QUOTE_BYTES
+from agentmem.offline.named_dates import absolute
+from agentmem.offline.text import content, fold, sentences, text_of, tokens
+from agentmem.offline.timewords import TimeWord, relative
+from agentmem.offline.verify import PASSING, verdicts
 from agentmem.values import JSONObject
 
 Lines = list[JSONObject]
@@ -66,6 +67,7 @@ _TAIL = re.compile(r"(?i)([\s.!,:;。！，]|\b(now|too|as well|again|instead|an
 _HOLLOW = re.compile(r"(?i)(point|guess|question|idea|asked|said|told|think|want|need|hope)s?\b")
 _VAGUE = re.compile(r"(?i)(not|so|very|too|really|just|a bit|that|it|this|what|how|why)\b")
 _SPELT_OUT = {"’": "'", "i'm": "i am", "it's": "it is", "can't": "cannot", "n't": " not"}
+_LASTING = re.compile(r"(?i)\b(until|till|expires|bis|hasta)\b")
 _SAME = dict(zip(content("live move call job"), content("home home name work"), strict=True))
 
 
@@ -132,6 +134,12 @@ def slug(text: str) -> str:
     return "_".join(named[:3])[:60] or "note"
 
 
+def passing_day(text: str) -> str:
+    """Return the day after which a fact is of no use, if it says one: of an appointment, say."""
+    days = re.findall(r"\d{4}-\d\d-\d\d", text)
+    return days[-1] if days and PASSING.search(text) else ""
+
+
 def words(text: str) -> set[str]:
     """Return the content words of a key, a value or a question, alike if they mean the same."""
     return {_SAME.get(word, word.replace("our", "or")) for word in content(text)}
@@ -157,28 +165,33 @@ def note(told: Said, known: dict[str, str]) -> tuple[str, str]:
 def dream(texts: list[str], *, again: bool = False) -> tuple[str, JSONObject]:
     """Return the tool that a phase hands in with, and its arguments: nothing if asked `again`."""
     blocks = {name: lines for text in texts for name, lines in read_blocks(text).items()}
+    if "TODAY" in blocks:
+        return "submit_verdicts", {"verdicts": verdicts(blocks)}
     shown = [*blocks["FACTS"][1:], *blocks.get("VALUES", [])]  # of a large scope some are keys only
     facts = {line["k"]: line | {"v": text_of(line["v"])} for line in shown if "v" in line}
     phase = next(text.split()[1] for text in reversed(texts) if text.startswith("PHASE "))
     if phase == "orient":
-        return "submit_orientation", _orient(facts, blocks.get("HINTS", []))
+        today = blocks["FACTS"][0]["date"].split()[-1]
+        return "submit_orientation", _orient(facts, blocks.get("HINTS", []), today)
     if phase == "gather_signal":
         return "submit_findings", {"findings": [] if again else _gather(facts, blocks)[:40]}
     changes = [] if again else (_prune if phase == "prune" else _consolidate)(facts, blocks)
     return "submit_changes", {"changes": changes, "summary": f"By fixed rules: {len(changes)}."}
 
 
-def _orient(facts: Facts, hints: Lines) -> JSONObject:
+def _orient(facts: Facts, hints: Lines, today: str) -> JSONObject:
     """Judge what code hints at: keys that are nearly one key, values that are nearly one value."""
     found: JSONObject = {"duplicates": [], "contradictions": [], "stale": []}
     for hint, keys in ((hint["hint"], hint["keys"]) for hint in hints):
         *shorter, longest = sorted((words(facts[key]["v"]) for key in keys), key=len)
-        if hint == "expired":
-            found["stale"].append({"key": keys[0], "why": "its date has passed"})
-        elif hint == "near_keys" and not all(value <= longest for value in shorter):
+        if hint in ("held", "too_long", "evidence_forgotten"):
+            continue
+        if hint == "near_keys" and not all(value <= longest for value in shorter):
             found["contradictions"].append({"keys": keys, "why": "one key, two values"})
         elif hint == "near_keys" or (hint == "alike" and shorter == [longest]):
             found["duplicates"].append(keys)
+    stale = [key for key, fact in facts.items() if "" < passing_day(fact["v"]) < today]
+    found["stale"] = [{"key": key, "why": "its day has passed"} for key in stale]
     return found
 
 
@@ -187,7 +200,7 @@ def _gather(facts: Facts, blocks: Blocks) -> Lines:
     known = {key: fact["v"] for key, fact in facts.items()}
     found: Facts = {}
     for line in (line for line in blocks.get("TRANSCRIPT", []) if line["role"] == "user"):
-        day = local_day(datetime.fromisoformat(line["at"]), blocks["FACTS"][0]["zone"])
+        day = datetime.fromisoformat(line["at"].split()[-1]).date()
         for told in said(line.get("text", ""), day):
             before = dict(known)
             key, value = note(told, known)
@@ -199,14 +212,20 @@ def _gather(facts: Facts, blocks: Blocks) -> Lines:
                     "statement": f"{key.replace('_', ' ')}: {value or 'taken back'}",
                     "keys": [key] if key in facts else [],
                     "evidence": [*earlier["evidence"], line["id"]][-8:],
-                    "quote": told.quote[:200],
-                    "happened": told.when.iso,
-                    "words": told.when.words,
+                    "quote": _quoted(told, line["text"]),
+                    "happened": "" if _LASTING.search(told.value) else told.when.iso,
+                    "until": told.when.iso if _LASTING.search(told.value) else "",
                 }
     return list(found.values())
 
 
+def _quoted(told: Said, text: str) -> str:
+    # A sentence of a few letters is no quote; then the message's own beginning is.
+    return told.quote[:200] if len(told.quote.encode()) > QUOTE_BYTES + 4 else text[:200]
+
+
 def _consolidate(facts: Facts, blocks: Blocks) -> Lines:
+    today = blocks["FACTS"][0]["date"].split()[-1]
     changes: Facts = {}
     for found in blocks.get("FINDINGS", []):
         head, _, value = found["statement"].partition(": ")
@@ -220,6 +239,11 @@ def _consolidate(facts: Facts, blocks: Blocks) -> Lines:
         change = {"op": op, "key": key, "value": value, "reason": reason}
         changes[key] = change | {"findings": [found["f"]]}
     orientation = blocks.get("ORIENTATION", [{}])[0]
+    for stale in orientation.get("stale", []):
+        if (key := stale["key"]) in facts and key not in changes and not facts[key].get("pin"):
+            day = passing_day(facts[key]["v"])
+            if "" < day < today:
+                changes[key] = {"op": "remove", "key": key, "reason": "expired", "until": day}
     alike, seen = orientation.get("duplicates", []), set[str]()
     for group in [*alike, *(issue["keys"] for issue in orientation.get("contradictions", []))]:
         keys = [key for key in group if key in facts and not facts[key].get("pin")]
@@ -246,6 +270,5 @@ def _united(keys: list[str], facts: Facts, changes: Facts, *, alike: bool) -> Fa
 
 
 def _prune(facts: Facts, blocks: Blocks) -> Lines:
-    """Remove what code found to have passed its date; condense nothing."""
-    gone = [line["key"] for line in blocks.get("NOMINATED", []) if line["why"] == "expired"]
-    return [{"op": "remove", "key": key, "reason": "expired"} for key in gone if key in facts]
+    """Propose nothing: what is stale went before, and nothing is condensed by rules."""
+    return []

@@ -4,8 +4,6 @@ A word missing here weighs a little more in a comparison than it should, and not
 """
 # ruff: noqa: RUF001 - words and signs of many scripts
 
-import re
-
 _ENGLISH = """
 a about after again all also am an and any are as at be because been before being but by can could
 did do does doing done for from get gets getting got had has have having he her here hers him his
@@ -41,44 +39,3 @@ _RUSSIAN = """
 """
 CLOSED_CLASS = frozenset(" ".join((_ENGLISH, _GERMAN, _ROMANCE, _RUSSIAN, _OTHERS)).split())
 """Words that carry grammar, not content, folded."""
-
-_NEGATIONS = """
-not no never none nobody nothing neither nor without cannot kein keine keinen keiner nicht nie
-niemals ohne ne pas jamais sans nunca sin non não nao sem mai senza не нет ни никогда без
-inte ikke aldrig aldri niet geen nooit ei eivät değil لا ليس ليست لم لن नहीं मत δεν μην ποτέ לא אין
-nigdy ніколи không chưa tidak bukan ไม่ 不 没 沒 無 无 ない ません 안 않
-"""
-NEGATIONS = frozenset(_NEGATIONS.split())
-"""Words that turn a statement round, folded."""
-
-_HEDGES = """
-used formerly former previously ex might maybe perhaps possibly probably wants want wanted wishes
-hopes plans planned considering considers if avoid avoids stopped stops quit dislikes
-hates refuses almost hardly rarely seldom false wrong untrue denies doubts
-früher ehemals ehemalige ehemaliger vielleicht eventuell falls möchte vermeidet falsch
-ancien ancienne peut veut évite faux antes quizás quizá quiere evita falso
-раньше бывший бывшая может возможно хочет если бросил бросила избегает неправда
-以前 曾 也许 可能 如果 想要 もし かもしれ たかった やめ
-"""
-HEDGES = frozenset(_HEDGES.split())
-"""Words that make a wish, a doubt, an exception or a thing of the past of a statement, folded."""
-
-_EXCEPTIONS = "unless except excluding außer sauf excepto salvo tranne кроме 除了 以外"
-EXCEPTIONS = frozenset(_EXCEPTIONS.split())
-"""Words that take something out of what stands before them, folded."""
-
-_JOINING = "and or is are und oder ist et ou est y e и или"
-JOINING = frozenset(_JOINING.split())
-"""Words between things that may change places, folded."""
-
-_PAIRS = """
-before after | to from | on off | in out | up down | over under | am pm | vor nach | avant après
-antes después | до после
-"""
-OPPOSITES = {
-    one: other
-    for pair in re.split(r"[|\n]", _PAIRS)
-    if pair.strip()
-    for one, other in (pair.split(), pair.split()[::-1])
-}
-"""Small words that make the contrary of what stands beside them, folded."""

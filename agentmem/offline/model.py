@@ -13,13 +13,13 @@ from collections.abc import Iterator, Mapping
 from datetime import date
 from typing import Any, NamedTuple
 
-from agentmem.dreaming.language.named_dates import absolute
-from agentmem.dreaming.language.text import content, fold, sentences, text_of, tokens
-from agentmem.dreaming.language.timewords import relative
 from agentmem.models.plain import as_mapping
-from agentmem.testing.offline_dreams import dream, note, said, slug, words
-from agentmem.testing.offline_forms import stand_in
-from agentmem.testing.offline_summary import summarised
+from agentmem.offline.dreams import dream, note, said, slug, words
+from agentmem.offline.forms import stand_in
+from agentmem.offline.named_dates import absolute
+from agentmem.offline.summary import summarised
+from agentmem.offline.text import content, fold, sentences, text_of, tokens
+from agentmem.offline.timewords import relative
 from agentmem.values import JSONObject, dump_json
 
 __all__ = ["MODEL", "answer", "litellm_provider"]

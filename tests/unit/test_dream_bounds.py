@@ -1,4 +1,4 @@
-"""The cap: at most so many facts, the least worth keeping going first."""
+"""Bounds that meter, facts that end by themselves, and the cap."""
 
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentmem.dreaming.cap import protected, score
+from agentmem.dreaming.bounds import protected, score
 from agentmem.facts import Evidence, Fact, Trust
 from tests.drafts import BEFORE, SAID, draft, fact, propose
 from tests.dreams import STORE, Scene, Script
@@ -66,7 +66,9 @@ def test_protected_facts_stay_and_the_cap_gives_way() -> None:
     assert protected(fact("k", "v", writer="code"), OPENED)
     assert protected(fact("k", "v", recorded_at=young), OPENED)
     assert not protected(fact("k", "v", recorded_at=young - timedelta(hours=1)), OPENED)
+    assert protected(fact("k", "v", writer="person"), OPENED)
     assert not protected(fact("k", "v", writer="agent"), OPENED)
+    assert not protected(fact("k", "v", writer="unknown"), OPENED)
     on = draft([*many(9, writer="code"), fact("z", "a dream wrote this")])
     on.finish(5)
     assert len(on.keys()) == 9
@@ -147,7 +149,7 @@ async def whole(scene: Scene) -> dict[str, dict[str, Any]]:
 
 
 async def test_a_scope_of_150_old_facts_comes_down_to_its_cap_and_back() -> None:
-    """M-9: the 50 worth least of those not protected go, and undoing the dream brings all back."""
+    """The 50 worth least of those not protected go, and undoing the dream brings all back."""
     scene = await Scene.make()
     for number in range(150):
         importance = 1 if number < 60 else 2 + number % 4
@@ -193,3 +195,161 @@ def test_the_cap_never_takes_what_is_protected_nor_more_than_it_must(
     assert all(
         score(one, TODAY, {}) >= worst for one in facts if one.key in kept and not one.pinned
     )
+
+
+def test_a_new_fact_takes_the_place_of_one_that_is_worth_less() -> None:
+    """A scope at its cap keeps learning."""
+    on = draft(many(4, importance=2), ["I am allergic to nuts"])
+    propose(on, "add", "allergy", "Allergic to nuts", evidence=["a1"], importance=5)
+    on.finish(4)
+    assert "allergy" in on.keys()  # noqa: SIM118 - a draft is no dict
+    assert len(on.keys()) == 4
+    assert [(one.key, one.reason) for one in on.changes if one.op == "remove"] == [
+        ("k000", "evicted")
+    ]
+
+
+def test_equal_values_unite_without_a_bound() -> None:
+    """Twelve exact duplicates among 24 facts are twelve facts after one dream: nothing is lost."""
+    facts = [
+        fact(
+            f"{name}{n:02}",
+            f"Anna owns  boat number {n}" if name == "b" else f"anna owns boat number {n}",
+        )
+        for n in range(12)
+        for name in ("a", "b")
+    ]
+    on = draft(facts)
+    for n in range(12):
+        propose(on, "remove", f"b{n:02}", by=f"a{n:02}", reason="duplicate")
+    on.finish(100)
+    assert on.keys() == [f"a{n:02}" for n in range(12)]
+
+
+def test_near_duplicates_over_the_bound_wait_for_the_next_dream() -> None:
+    """Two per dream, or one in twenty facts; none is refused, and none is held for a person."""
+    facts = [
+        fact(f"{name}{n}", f"Anna owns boat number {n}{' since May' if name == 'b' else ''}")
+        for n in range(5)
+        for name in ("a", "b")
+    ]
+    on = draft(facts)
+    for n in range(5):
+        propose(on, "remove", f"a{n}", by=f"b{n}", reason="duplicate")
+    on.finish(100)
+    assert on.counts() == {"accepted": 2, "deferred": 3}
+    assert len(on.keys()) == 8
+
+
+def test_what_disappears_has_a_bound_but_for_a_user_s_request() -> None:
+    """Five keys per dream, or three in ten facts; what the user takes back always goes."""
+    said = [f"please forget boat number {n}" for n in range(9)]
+    on = draft(many(12), said)
+    for n in range(9):
+        fields = {"evidence": [f"a{n + 1}"], "reason": "asked_to_forget"}
+        propose(on, "remove", f"k{n:03}", **fields)
+    on.finish(100)
+    assert on.counts() == {"accepted": 9}
+    on = draft(many(12))
+    for n in range(9):
+        propose(on, "remove", f"k{n:03}", until="2026-01-10", reason="expired")
+    on.finish(100)
+    assert on.counts() == {"accepted": 5, "deferred": 4}
+
+
+def test_new_facts_over_the_bound_wait_the_best_first() -> None:
+    """Twenty, and one per message: the more important ones come first."""
+    on = draft(said=["I moved to Bergen"])
+    for n in range(25):
+        fields = {"evidence": ["a1"], "importance": 5 if n >= 20 else 2}
+        propose(on, "add", f"k{n:02}", f"Fact number {n}", **fields)
+    on.finish(100)
+    assert on.counts() == {"accepted": 21, "deferred": 4}
+    assert on.keys()[-5:] == [f"k{n}" for n in range(20, 25)]
+
+
+def test_what_has_passed_its_day_goes_without_a_model() -> None:
+    """A fact with `until`, stored or new; a pinned one stays."""
+    ended = {"expires_at": BEFORE}
+    facts = [fact("voucher", "Voucher", **ended), fact("pinned", "Offer", pinned=True, **ended)]
+    on = draft(facts, ["the sale ends on 2026-03-12"])
+    propose(on, "add", "sale", "Sale until 2026-03-12", evidence=["a1"], until="2026-03-12")
+    on.finish(100)
+    assert on.keys() == ["pinned"]
+    assert [(one.key, one.status, one.code) for one in on.changes] == [
+        ("sale", "rejected", "expired"),
+        ("voucher", "accepted", "expired"),
+    ]
+
+
+def test_a_tentative_fact_that_no_user_said_ends_after_thirty_days() -> None:
+    """What a user said stays until it is confirmed or taken back."""
+    told = [Evidence(session="s0", memory="wm0", message="m1", role="user")]
+    page = [Evidence(session="s0", memory="wm0", message="m2", role="tool_result")]
+    long_ago, lately = OPENED - timedelta(days=31), OPENED - timedelta(days=9)
+    facts = [
+        fact("told", "a", state="tentative", evidence=told, recorded_at=long_ago),
+        fact("page", "b", state="tentative", evidence=page, recorded_at=long_ago),
+        fact("young", "c", state="tentative", evidence=page, recorded_at=lately),
+    ]
+    on = draft(facts)
+    on.finish(100)
+    assert on.keys() == ["told", "young"]
+    assert score(facts[0], TODAY, {}) == 0
+
+
+def test_no_fact_survives_in_a_circle() -> None:
+    """Two duplicates that name each other: one of them stays."""
+    on = draft([fact("city", "Lives in Bergen"), fact("town", "Lives in Bergen")])
+    propose(on, "remove", "city", by="town", reason="duplicate")
+    done = propose(on, "remove", "town", by="city", reason="duplicate")
+    assert (done.status, done.code) == ("rejected", "unknown_key")
+    on.finish(100)
+    assert on.keys() == ["town"]
+
+
+def test_a_chain_of_duplicates_ends_in_the_one_that_stays() -> None:
+    """What stays for another may itself be taken in by a third."""
+    facts = [
+        fact("a", "Lives in Bergen"),
+        fact("b", "Lives in Bergen"),
+        fact("c", "lives in Bergen"),
+    ]
+    on = draft(facts)
+    propose(on, "remove", "a", by="b", reason="duplicate")
+    propose(on, "remove", "b", by="c", reason="duplicate")
+    on.finish(100)
+    assert on.keys() == ["c"]
+
+
+def test_no_deletion_without_its_replacement() -> None:
+    """A removal whose survivor is not stored after all is held."""
+    on = draft([fact("drink", "likes coffee")], ["I drink tea only now"])
+    stays = propose(on, "add", "drinks", "Tea only", evidence=["a1"])
+    propose(on, "remove", "drink", by="drinks", reason="superseded", evidence=["a1"])
+    on.decide(stays.replace(status="rejected"))
+    on.finish(100)
+    assert [(one.key, one.status, one.code) for one in on.changes][1] == (
+        "drink",
+        "held",
+        "no_survivor",
+    )
+    assert on.keys() == ["drink"]
+
+
+def test_a_weaker_fact_is_no_survivor_of_a_stronger_one() -> None:
+    """A user's fact does not go because a tool's says the same."""
+    on = draft([fact("city", "Lives in Bergen"), fact("page", "Lives in Bergen", trust=Trust.TOOL)])
+    done = propose(on, "remove", "city", by="page", reason="duplicate")
+    assert (done.status, done.code) == ("held", "lower_trust")
+
+
+def test_deleting_everything_deletes_nothing() -> None:
+    """A model that removes all facts without a reason removes none."""
+    on = draft(many(40))
+    for one in on.keys():  # noqa: SIM118 - a draft is no dict
+        propose(on, "remove", one)
+        propose(on, "remove", one, again=True)
+    on.finish(100)
+    assert len(on.keys()) == 40
+    assert on.counts() == {"held": 40}

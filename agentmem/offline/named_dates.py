@@ -6,9 +6,9 @@ from collections.abc import Callable
 from datetime import date, timedelta
 from functools import lru_cache
 
-from agentmem.dreaming.language.calendar_words import MONTHS, UNITS, WEEKDAYS
-from agentmem.dreaming.language.text import sentences
-from agentmem.dreaming.language.timewords import (
+from agentmem.offline.calendar_words import MONTHS
+from agentmem.offline.text import sentences
+from agentmem.offline.timewords import (
     LONGEST,
     TYPOGRAPHY,
     Match,
@@ -16,7 +16,6 @@ from agentmem.dreaming.language.timewords import (
     TimeWord,
     name_pattern,
     regex,
-    relative,
     safely,
 )
 
@@ -42,24 +41,8 @@ def _in_sentence(text: str, day: date | None) -> tuple[TimeWord, ...]:
     return tuple(word for _, word in sorted(found))
 
 
-def without_dates(text: str) -> str:
-    """Return a text with blanks for the days and months that it names with their year."""
-    for word in absolute(text):
-        if len(word.iso) > len("2026"):
-            text = text.replace(word.words, " ")
-    return text
-
-
-def mentions_time(text: str) -> bool:
-    """Whether a text speaks of time at all: a date, a weekday, a month, a year, "ago", "soon"."""
-    if any(_ANY_TIME.search(part[:LONGEST]) for part in sentences(text)):
-        return True
-    return bool(relative(text, _ANY_DAY) or absolute(text, _ANY_DAY))
-
-
 Naming = Callable[[Match, date | None], str]
 
-_ANY_DAY = date(2000, 1, 1)
 _MONTH = rf"(?P<month>{name_pattern(MONTHS)})\b\.?"
 _DAY = r"\b(?P<day>\d{1,2})(?:st|nd|rd|th|\.|º)?"
 _LAST = r"\s*(?:-|to|until|bis)\s*(?P<last>\d{1,2})(?:st|nd|rd|th|\.)?"
@@ -148,9 +131,4 @@ _ABSOLUTE: tuple[tuple[Pattern, Naming], ...] = (
         ),
         _digits,
     ),
-)
-_ANY_TIME = regex(
-    r"\d{1,2}:\d{2}|\b(?:ago|just|soon|recently|lately|since|until|later|earlier|before|after|now)\b"
-    rf"|\b(?:{name_pattern(WEEKDAYS)})s?\b|\b(?:19|20)\d{{2}}\b|(?<![^\W\d_]){name_pattern(UNITS)}"
-    rf"|\b(?:{name_pattern(MONTHS)})\b|\d\s?[月日号年월일]"
 )

@@ -7,7 +7,7 @@ from datetime import date, timedelta
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
-from agentmem.dreaming.language.calendar_words import (
+from agentmem.offline.calendar_words import (
     DAYS,
     NEXT,
     NUMBERS,
@@ -16,7 +16,7 @@ from agentmem.dreaming.language.calendar_words import (
     WEEKDAYS,
     WEEKS_AWAY,
 )
-from agentmem.dreaming.language.text import sentences
+from agentmem.offline.text import sentences
 
 LONGEST = 4_000
 """Characters of a sentence that are looked at."""

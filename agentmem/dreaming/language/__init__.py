@@ -1,1 +1,0 @@
-"""What words say: folding and overlap, names and numbers, dates in many languages."""

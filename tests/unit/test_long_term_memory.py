@@ -235,3 +235,18 @@ async def test_details_say_what_is_known_of_a_fact(memory: LongTermMemory) -> No
         assert [item["quote"] for item in evidence] == ["Rome, maybe"]
     assert await memory.recall() == {"city": "Oslo", "home": "Oslo"}
     assert await memory.recall("gone", details=True) is None
+
+
+async def test_a_person_confirms_a_fact_by_code(memory: LongTermMemory) -> None:
+    """A tentative fact settles with what is known of it; one that is settled is an error."""
+    provider = await default_providers().get(memory.provider)
+    tentative = Write(key="city", value="Oslo", state="tentative", kind="profile", importance=5)
+    await provider.write(memory.agent, memory.scope, [tentative])
+    await memory.confirm("city", by="Ada")
+    [fact] = await memory.entries()
+    assert (fact.state, fact.author, fact.kind, fact.importance) == ("settled", "Ada", "profile", 5)
+    assert (await memory.history("city"))[-1].reason == "confirmed"
+    with pytest.raises(InvalidFact, match="confirmed already"):
+        await memory.confirm("city")
+    with pytest.raises(InvalidFact, match="there is no fact 'pet'"):
+        await memory.confirm("pet")

@@ -206,6 +206,7 @@ async def test_what_is_for_people_is_refused(client: Client, worker: Worker) -> 
     calls: Calls = [
         *(("entries", []), ("history", ["city"]), ("undo", ["city@1"]), ("pin", ["city"])),
         *(("unpin", ["city"]), ("erase", []), ("export", []), ("restore", [[]])),
+        ("confirm", ["city"]),
     ]
     results, history = await remember(client, worker, calls)
     assert [kind for kind, _ in results] == ["ConfigurationError"] * len(calls)

@@ -12,7 +12,7 @@ class FactVersion(Fact):
     Attributes:
         op: `set`, or `remove` for one that took the fact away; its `value` is None then.
         reason: new, correction, decision, duplicate, condensed, superseded, expired, evicted,
-            retracted, asked_to_forget, pinned, unpinned, undone, or empty.
+            retracted, asked_to_forget, confirmed, pinned, unpinned, undone, or empty.
         replaced_by: For a removal, the key that holds what stays.
         dream: The dream that wrote it, empty if none did.
         change: What `undo` takes to take it back: `<dream>/<change>`, or `<key>@<version>`.

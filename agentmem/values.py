@@ -1,7 +1,7 @@
 """Values as they travel: JSON, compact models, and sizes in encoded bytes."""
 
 import json
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias, cast
 
 from pydantic import (
     BaseModel,
@@ -52,10 +52,13 @@ class Wire(BaseModel):
 
     def full(self) -> JSONObject:
         """Return every field, defaults too, as JSON for people."""
-        return {
-            name: value.full() if isinstance(value, Wire) else to_jsonable_python(value)
-            for name, value in ((name, getattr(self, name)) for name in type(self).model_fields)
-        }
+        return {name: _full(getattr(self, name)) for name in type(self).model_fields}
+
+
+def _full(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_full(item) for item in cast("list[Any]", value)]
+    return value.full() if isinstance(value, Wire) else to_jsonable_python(value)
 
 
 def dump_json(value: Any) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 from temporalio import workflow
 
 from agentmem.contracts import ToolRun, ToolSpec
-from agentmem.errors import AgentMemError
+from agentmem.errors import AgentMemError, InvalidFact
 from agentmem.memory.long_term import long_term_memory
 from agentmem.memory.references import named, sqlite
 from agentmem.messages import Message, ToolCall
@@ -44,6 +44,24 @@ class Remembering:
             except AgentMemError as error:
                 results.append([error.type, error.message])
         return results
+
+
+@workflow.defn
+class Planning:
+    """Stores facts that end, and recalls what is known of them."""
+
+    @workflow.run
+    async def run(self, untils: dict[str, str]) -> list[Any]:
+        """Store each key until its day; return all details, one key's, and a wrong day's error."""
+        memory = long_term_memory(sqlite("facts.db"), "assistant", "user-1")
+        for key, until in untils.items():
+            await memory.memorize(key, f"the {key}", until=until)
+        try:
+            await memory.memorize("lunch", 1, until="tomorrow")
+        except InvalidFact as error:
+            wrong = error.message
+        everything = await memory.recall(details=True)
+        return [everything, await memory.recall("visit", details=True), wrong]
 
 
 @workflow.defn

@@ -1,16 +1,18 @@
 """`agentmem memory`: what dreams hold back or propose, and the failure gate."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
 
-from agentmem.cli.stores import DEFAULT_STORE, Agent, Database, Scope, Store, on_store
+from agentmem.cli.people import By, person
+from agentmem.cli.stores import DEFAULT_STORE, Agent, AsJson, Database, Scope, Store, on_store
+from agentmem.cli.tables import shown
 from agentmem.dreaming import decisions
-from agentmem.dreaming.decisions import Decision
+from agentmem.dreaming.decisions import Decision, Undecided
 from agentmem.memory.providers.protocol import TransactionalProvider
-from agentmem.values import printable
+from agentmem.values import dump_json, printable
 
 Dream = Annotated[str, typer.Argument(help="The dream's id, as `waiting` shows it.")]
 Changes = Annotated[list[str] | None, typer.Argument(help="Which changes, like c3.")]
@@ -25,15 +27,22 @@ def add_to(app: typer.Typer) -> None:
 
 
 def waiting(
-    agent: Agent, scope: Scope, database: Database = None, store: Store = DEFAULT_STORE
+    agent: Agent,
+    scope: Scope,
+    database: Database = None,
+    store: Store = DEFAULT_STORE,
+    as_json: AsJson = False,
 ) -> None:
-    """List what dreams proposed or held back, and why: a person decides."""
+    """Show what dreams proposed or held back, on whose words and why: a person decides."""
     found = on_store(
         database, store, lambda provider, _: decisions.undecided(provider, agent, scope)
     )
     for one in found:
-        why = f" ({one.why})" if one.why else ""
-        typer.echo(printable(f"{one.dream} {one.change} {one.status}: {one.line}{why}"))
+        if as_json:
+            typer.echo(dump_json(one.full()))
+        else:
+            for line in _described(one):
+                typer.echo(printable(line))
 
 
 def apply(
@@ -41,6 +50,7 @@ def apply(
     agent: Agent,
     scope: Scope,
     changes: Changes = None,
+    by: By = "",
     database: Database = None,
     store: Store = DEFAULT_STORE,
 ) -> None:
@@ -49,7 +59,7 @@ def apply(
         database,
         store,
         lambda provider, now: decisions.apply(
-            provider, agent, scope, dream, changes or (), now=now
+            provider, agent, scope, dream, changes or (), now=now, by=person(by)
         ),
     )
 
@@ -59,6 +69,7 @@ def discard(
     agent: Agent,
     scope: Scope,
     changes: Changes = None,
+    by: By = "",
     database: Database = None,
     store: Store = DEFAULT_STORE,
 ) -> None:
@@ -67,20 +78,42 @@ def discard(
         database,
         store,
         lambda provider, now: decisions.discard(
-            provider, agent, scope, dream, changes or (), now=now
+            provider, agent, scope, dream, changes or (), now=now, by=person(by)
         ),
     )
 
 
 def open_gate(
-    agent: Agent, scope: Scope, database: Database = None, store: Store = DEFAULT_STORE
+    agent: Agent,
+    scope: Scope,
+    by: By = "",
+    database: Database = None,
+    store: Store = DEFAULT_STORE,
 ) -> None:
     """Let a scope dream again after failures, without waiting."""
     now = datetime.now(UTC)
     failures = on_store(
-        database, store, lambda provider, _: decisions.reset_gate(provider, agent, scope, now=now)
+        database,
+        store,
+        lambda provider, _: decisions.reset_gate(provider, agent, scope, now=now, by=person(by)),
     )
     typer.echo(f"the gate is open; it had counted {failures} failures")
+
+
+def _described(one: Undecided) -> Iterator[str]:
+    """Yield the lines that say what a change would do, and what it rests on."""
+    yield f"{one.dream} {one.change} {one.status}: {one.line}"
+    for key, value in one.old.items():
+        yield f"  old {key}: {shown(value)}"
+    if not one.line.startswith("remove "):
+        yield f"  new: {shown(one.new)}"
+    if one.stays:
+        yield f"  stays: {one.stays}"
+    if one.quote:
+        day = f", {one.said_at:%Y-%m-%d}" if one.said_at else ""
+        yield f'  quote: "{one.quote}" ({one.speaker}{day})'
+    if one.why:
+        yield f"  why: {one.why}"
 
 
 def _decide(

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 
 from rich.console import Console
 from rich.table import Table
@@ -10,7 +10,8 @@ from rich.text import Text
 
 from agentmem.facts import Evidence, Fact
 from agentmem.journal import FactVersion
-from agentmem.values import JSONObject, dump_json, printable
+from agentmem.memory.fact_details import earlier_value
+from agentmem.values import JSONObject, JSONValue, dump_json, printable
 
 _VALUE_CHARACTERS = 300
 
@@ -23,10 +24,11 @@ def console() -> Console:
 def facts_table(facts: Iterable[Fact], title: str) -> Table:
     """Return a table of facts, a row each."""
     table = _table(title, "key", "value", "said", "trust", "version", "")
+    now = datetime.now(UTC)
     for fact in facts:
-        mark = "pinned" if fact.pinned else ""
-        row = (fact.key, _value(fact), _day(fact.said_at or fact.recorded_at), fact.trust)
-        table.add_row(*map(_safe, (*row, str(fact.version), mark)))
+        said = _day(fact.said_at or fact.recorded_at)
+        row = (fact.key, shown(fact.value), said, fact.trust, str(fact.version))
+        table.add_row(*map(_safe, (*row, "\n".join(_marks(fact, now)))))
     return table
 
 
@@ -34,12 +36,15 @@ def history_table(versions: Sequence[FactVersion], title: str) -> Table:
     """Return a table of a key's versions, the newest first, each with its quotes."""
     table = _table(title, "written", "what", "by", "rests on", "undo")
     for one in reversed(versions):
-        what = "removed" if one.op == "remove" else _value(one)
+        lines = ["removed" if one.op == "remove" else shown(one.value)]
         if one.replaced_by:
-            what += f" (kept in {one.replaced_by})"
-        if one.reason:
-            what += f"\n{one.reason}"
-        by = f"{one.writer}, {one.trust}"
+            lines[0] += f" (kept in {one.replaced_by})"
+        lines += [one.reason] if one.reason else []
+        lines += _states(one, None) if one.op == "set" else []
+        what = "\n".join(lines)
+        by = f"{one.author or one.writer}, {one.trust}"
+        if one.author:
+            by = f"{one.writer} {by}"
         quotes = "\n".join(map(_quote, one.evidence))
         table.add_row(*map(_safe, (_moment(one.recorded_at), what, by, quotes, one.change)))
     return table
@@ -70,10 +75,42 @@ def _table(title: str, *columns: str) -> Table:
     return table
 
 
-def _value(fact: Fact) -> str:
-    text = fact.value if isinstance(fact.value, str) else dump_json(fact.value)
+def shown(value: JSONValue) -> str:
+    """Return a value as people read it: text as it is, other JSON as JSON, at most 300 characters.
+
+    What is cut says by how much.
+    """
+    text = value if isinstance(value, str) else dump_json(value)
     over = len(text) - _VALUE_CHARACTERS
     return text if over <= 0 else f"{text[:_VALUE_CHARACTERS]}... ({over} more)"
+
+
+def _marks(fact: Fact, now: datetime) -> list[str]:
+    return ["pinned"] * fact.pinned + _states(fact, now)
+
+
+def _states(fact: Fact, now: datetime | None) -> list[str]:
+    """Return what else there is to know of a fact: its state, its end, other values.
+
+    Args:
+        fact: The fact.
+        now: The time, after which an earlier value is shown for 30 days; None shows it in any case.
+    """
+    found: list[str] = []
+    if fact.state == "tentative":
+        found += ["not confirmed", *_newest_quote(fact.evidence)]
+    if fact.expires_at:
+        found.append(f"until {_moment(fact.expires_at)}")
+    if new := fact.unconfirmed:
+        found += [f"not confirmed: {shown(new.value)}", *_newest_quote(new.evidence)]
+    if was := fact.was if now is None else earlier_value(fact, now):
+        found.append(f"was {shown(was.value)} until {_day(was.replaced_at)}")
+    return found
+
+
+def _newest_quote(evidence: Sequence[Evidence]) -> list[str]:
+    quoted = [item for item in evidence if item.quote]
+    return [f'"{quoted[-1].quote}" ({quoted[-1].role})'] if quoted else []
 
 
 def _quote(item: Evidence) -> str:

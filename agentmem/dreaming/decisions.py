@@ -10,13 +10,13 @@ from datetime import datetime
 
 from agentmem.dreaming.changes import Change
 from agentmem.dreaming.draft import Draft
-from agentmem.dreaming.effects import applied, stands, steps, touched
+from agentmem.dreaming.effects import applied, replaced, stands, steps, touched
 from agentmem.dreaming.report import line_of
 from agentmem.dreaming.snapshot import Kept
 from agentmem.errors import ConfigurationError
-from agentmem.facts import Fact, Read
+from agentmem.facts import Evidence, Fact, Read, Step
 from agentmem.memory.providers.protocol import DreamRecord, TransactionalProvider
-from agentmem.values import Wire
+from agentmem.values import JSONValue, Wire
 
 _LISTED = 500
 
@@ -43,15 +43,27 @@ class Undecided(Wire):
     Attributes:
         dream: The dream that proposed it.
         change: Its id in that dream, `c3`.
-        status: `held`, or of a proposal `accepted` or `tentative`.
-        line: What it would do.
-        why: What the rules say of it.
+        status: `held`, or `proposed` for the changes of a proposal that were not held.
+        line: What it would do, with its reason: `update city: correction`.
+        old: The values that it would replace or take away, by key, as the dream saw them.
+        new: The value that it would leave under its key; None for a removal.
+        stays: For a removal, the key that holds what stays, if there is one.
+        quote: The words that it rests on, empty if it rests on stored facts alone.
+        speaker: Who said them: `user`, `assistant`, `tool_call` or `tool_result`.
+        said_at: When they were said.
+        why: Why it waits: what the verification or a rule says of it.
     """
 
     dream: str
     change: str
     status: str
     line: str
+    old: dict[str, JSONValue] = {}
+    new: JSONValue = None
+    stays: str = ""
+    quote: str = ""
+    speaker: str = ""
+    said_at: datetime | None = None
     why: str = ""
 
 
@@ -60,18 +72,14 @@ async def undecided(
 ) -> list[Undecided]:
     """Return the changes of a scope, or of one of its dreams, that wait for a person."""
     records = await provider.dreams(agent, scope, _LISTED)
-    return [
-        Undecided(
-            dream=record.id,
-            change=change.id,
-            status=change.status,
-            line=line_of(change),
-            why=change.message,
-        )
-        for record in records
-        if dream in ("", record.id)
-        for change in _waiting(record, records)
-    ]
+    found: list[Undecided] = []
+    for record in records:
+        waiting = _waiting(record, records) if dream in ("", record.id) else []
+        if not waiting:
+            continue
+        draft = await _draft(provider, agent, scope, record)
+        found += [_undecided(record.id, change, draft.before) for change in waiting]
+    return found
 
 
 async def apply(
@@ -82,6 +90,7 @@ async def apply(
     changes: Sequence[str] = (),
     *,
     now: datetime,
+    by: str = "",
 ) -> Decision:
     """Apply held changes or a proposal, in one transaction; the same again changes nothing.
 
@@ -92,10 +101,12 @@ async def apply(
         dream: The dream that proposed them.
         changes: Which, by id; without any all of a proposal that its rules let pass.
         now: The time, aware.
+        by: The person who decides, for the history.
 
     Returns:
-        What was applied. A change whose keys have moved since the dream is a conflict and left.
-        That a person looked after the scope also opens its failure gate.
+        What was applied, as settled facts that a person wrote. A change whose keys have moved
+        since the dream is a conflict and left. That a person looked after the scope also opens
+        its failure gate.
 
     Raises:
         ConfigurationError: There is no such dream, no such change of it that waits, or they were
@@ -113,9 +124,13 @@ async def apply(
     # Over what the dream left, so that what a change keeps of a fact is what stands there now.
     left = applied(draft.before, committed, draft.opened_at, draft.zone)
     own = {key for change in committed for key in touched(change)}
-    rebased = [one.replace(reads=_rebased(one.reads, own, left, current)) for one in chosen]
-    made = steps(left, rebased, now, draft.zone)
-    decision = _record("applied", dream, chosen, now)
+    # What a person decides is confirmed.
+    rebased = [
+        one.replace(reads=_rebased(one.reads, own, left, current), status="accepted")
+        for one in chosen
+    ]
+    made = [_signed(step, by) for step in steps(left, rebased, now, draft.zone)]
+    decision = _record("applied", dream, chosen, now, by)
     there = await provider.open_dream(agent, scope, decision)
     if there.status == "running":
         there = await provider.commit(agent, scope, decision.replace(status="applied"), made)
@@ -135,25 +150,35 @@ async def discard(
     changes: Sequence[str] = (),
     *,
     now: datetime,
+    by: str = "",
 ) -> Decision:
     """Take changes off the list without applying them; without names all that wait.
+
+    Args:
+        provider: The store.
+        agent: Whose facts.
+        scope: Which scope.
+        dream: The dream that proposed them.
+        changes: Which, by id; without any all that wait.
+        now: The time, aware.
+        by: The person who decides, kept with the decision.
 
     Raises:
         ConfigurationError: There is no such dream, or no such change of it that waits.
     """
     record, chosen = await _chosen(provider, agent, scope, dream, changes, every=True)
-    decision = _record("discarded", record.id, chosen, now)
+    decision = _record("discarded", record.id, chosen, now, by)
     await provider.open_dream(agent, scope, decision)
     await provider.end_dream(agent, scope, decision.id, "discarded", "undo")
     return Decision(id=decision.id, discarded=[line_of(change) for change in chosen])
 
 
 async def reset_gate(
-    provider: TransactionalProvider, agent: str, scope: str, *, now: datetime
+    provider: TransactionalProvider, agent: str, scope: str, *, now: datetime, by: str = ""
 ) -> int:
     """Open a scope's failure gate; returns how many failures it had counted."""
     failures = (await provider.scope_state(agent, scope)).failures
-    reset = DreamRecord(id=f"reset:{now.isoformat()}", opened_at=now)
+    reset = DreamRecord(id=f"reset:{now.isoformat()}", opened_at=now, data={"by": by})
     await provider.open_dream(agent, scope, reset)
     await provider.end_dream(agent, scope, reset.id, "reset", "zero")
     return failures
@@ -258,8 +283,31 @@ def _rebased(
     ]
 
 
-def _record(what: str, dream: str, chosen: Sequence[Change], now: datetime) -> DreamRecord:
+def _undecided(dream: str, change: Change, facts: Mapping[str, Fact]) -> Undecided:
+    said = change.witnesses[0] if change.witnesses else Evidence(session="", memory="", message="")
+    quote = said.quote if not said.forgotten else ""
+    return Undecided(
+        dream=dream,
+        change=change.id,
+        status="held" if change.status == "held" else "proposed",
+        line=line_of(change),
+        old={fact.key: fact.value for fact in replaced(change, facts)},
+        new=None if change.op == "remove" else change.value,
+        stays=change.by if change.op == "remove" else "",
+        quote=quote,
+        speaker=said.role if quote else "",
+        said_at=said.said_at if quote else None,
+        why=change.message,
+    )
+
+
+def _signed(step: Step, by: str) -> Step:
+    """Return a step as a person's."""
+    return step.replace(writes=[write.replace(writer="person", author=by) for write in step.writes])
+
+
+def _record(what: str, dream: str, chosen: Sequence[Change], now: datetime, by: str) -> DreamRecord:
     names = [change.id for change in chosen]
     digest = hashlib.sha256(" ".join([what, *sorted(names)]).encode()).hexdigest()[:8]
-    data = {"of": dream, "changes": names}
+    data = {"of": dream, "changes": names, "by": by}
     return DreamRecord(id=f"{dream}:{digest}", opened_at=now, data=data)

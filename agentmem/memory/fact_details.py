@@ -58,7 +58,8 @@ def details(fact: Fact, now: datetime) -> JSONObject:
     was = earlier_value(fact, now)
     known = fact.replace(was=was).full()
     del known["key"]
-    return {**known, "until": known.pop("expires_at")}
+    known["until"] = known.pop("expires_at")
+    return known
 
 
 async def recall_details(

@@ -8,7 +8,7 @@ from temporalio import workflow
 
 from agentmem import contracts
 from agentmem.contracts import Fetch, Store, ToolSpec
-from agentmem.errors import ConfigurationError
+from agentmem.errors import ConfigurationError, InvalidFact
 from agentmem.facts import Write, checked_name, checked_value, until_end
 from agentmem.memory.fact_details import recall_details
 from agentmem.memory.in_workflow import called
@@ -81,7 +81,7 @@ class LongTermMemory(Upkeep):
         """
         key = checked_name(key, "key")
         value = json.loads(checked_value(value, key))
-        ends = until_end(until) if until else None
+        ends = None if until is None else until_end(_text(until))
         if workflow.in_workflow():
             request = Fetch(store=self._store, key=key, value=value, until=until or "")
             await called(contracts.memorize, request, f"memorize {key}")
@@ -185,6 +185,12 @@ def long_term_memory(provider: ProviderReference, agent: str, scope: str) -> Lon
         InvalidFact: `agent` or `scope` is empty, over 512 bytes or not valid Unicode.
     """
     return LongTermMemory(provider, agent, scope)
+
+
+def _text(until: object) -> str:
+    if isinstance(until, str):
+        return until
+    raise InvalidFact(f"until must be text like 2026-05-09, got {type(until).__name__}")
 
 
 def _identity(provider: object) -> str:

@@ -1,13 +1,14 @@
 """Looking after a scope's facts from scripts and activities: history, undo, pins, erasing."""
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from temporalio import workflow
 
 from agentmem.contracts import Store
 from agentmem.errors import ConfigurationError, InvalidFact
-from agentmem.facts import Fact, checked_name
+from agentmem.facts import EarlierValue, Fact, Trust, Write, checked_name
 from agentmem.journal import FactVersion, Undone
 from agentmem.values import JSONObject
 
@@ -67,6 +68,23 @@ class Upkeep:
         """
         provider = await self._outside("undo")
         return await provider.undo(self._store.agent, self._store.scope, change, by)
+
+    async def confirm(self, key: str, *, by: str = "") -> None:
+        """Settle a tentative fact; one with an unconfirmed value beside it takes that value.
+
+        The old value is then its earlier value, shown for 30 days.
+
+        Args:
+            key: The key.
+            by: The person who confirms it, for the history.
+
+        Raises:
+            InvalidFact: There is no such fact, or nothing of it waits to be confirmed.
+        """
+        provider = await self._outside("confirm")
+        place = (self._store.agent, self._store.scope)
+        write = await confirmation(provider, *place, key, by, datetime.now(UTC))
+        await provider.write(*place, [write])
 
     async def pin(self, key: str, *, by: str = "") -> None:
         """Pin a fact: no dream changes or removes it, and the cap spares it; code still may.
@@ -135,6 +153,39 @@ class Upkeep:
                 "workflow's history; call it in an activity or a script"
             )
         return await opened(self._store)
+
+
+async def confirmation(
+    provider: "TransactionalProvider", agent: str, scope: str, key: str, by: str, now: datetime
+) -> Write:
+    """Return the write by which a person confirms what is known of a key.
+
+    Raises:
+        InvalidFact: There is no such fact, or nothing of it waits to be confirmed.
+    """
+    name = checked_name(key, "key")
+    found = await provider.entries(agent, scope, [name])
+    if not found:
+        raise missing(name)
+    [fact] = await provider.facts_at(agent, scope, {name: found[0].version}) or found
+    if fact.state == "settled" and fact.unconfirmed is None:
+        raise InvalidFact(f"{name!r} is confirmed already; there is nothing to decide")
+    said = {field: getattr(fact, field) for field in Fact.model_fields}
+    write = Write.model_validate(said).replace(
+        reason="confirmed",
+        writer="person",
+        author=by,
+        state="settled",
+        trust=Trust.USER,
+        unconfirmed=None,
+    )
+    new = fact.unconfirmed
+    if new is None:
+        return write
+    was = EarlierValue(value=fact.value, replaced_at=now) if fact.state == "settled" else fact.was
+    return write.replace(
+        value=new.value, said_at=new.said_at, evidence=new.evidence, was=was, expires_at=None
+    )
 
 
 def missing(key: str) -> InvalidFact:

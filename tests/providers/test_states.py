@@ -12,7 +12,7 @@ from agentmem.dreaming.decisions import apply, undecided
 from agentmem.errors import InvalidFact
 from agentmem.facts import EarlierValue, Evidence, Read, Step, Trust, Unconfirmed, Write
 from agentmem.memory.providers.migrate import VERSION_TABLE, upgrade
-from agentmem.memory.providers.protocol import DreamRecord
+from agentmem.memory.providers.protocol import DreamRecord, Range, TranscriptRow
 from agentmem.memory.providers.records import MessageId
 from agentmem.memory.providers.rows import dump
 from agentmem.memory.providers.sql import SqlProvider
@@ -121,6 +121,30 @@ async def test_a_forgotten_message_is_quoted_by_no_unconfirmed_value(store: SqlP
     step = Step(id="c1", reads=[], writes=[told(key="new", writer="dream")])
     assert (await store.commit("a", "s", record, [step])).conflicts == []
     assert (await store.entries("a", "s", ["new"]))[0].unconfirmed == gone
+
+
+async def test_a_forgotten_message_is_quoted_by_no_held_change(store: SqlProvider) -> None:
+    """The words of a change that waits go too, whether they are exact or nearly so."""
+    text = "My number is 555 0199, by the way"
+    row = TranscriptRow(
+        session="r1", memory="wm0", seq=1, message="m3", role="user", text=text, at=SAID
+    )
+    await store.append("a", "s", [row])
+    read = [Range(session="r1", memory="wm0", first=1, last=1)]
+    changes = [
+        {"key": "a", "quote": "My number is 555 0199", "message": "held, since ..."},
+        {"key": "b", "quote": "my number is 555-0199"},
+        {"key": "c", "quote": "my number is 555-0198"},
+    ]
+    data = {"draft": {"changes": changes}}
+    record = DreamRecord(id="d1", opened_at=SAID, ranges=read, data=data)
+    await store.open_dream("a", "s", record)
+    which = MessageId(session="r1", memory="wm0", message="m3")
+    assert await store.forget_message("a", "s", which) > 0
+    kept = await store.dream("a", "s", "d1")
+    assert kept
+    quotes = [change["quote"] for change in kept.data["draft"]["changes"]]
+    assert quotes == ["", "", "my number is 555-0198"]
 
 
 async def test_a_store_of_the_schema_before_goes_on(

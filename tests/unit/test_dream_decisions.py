@@ -7,10 +7,22 @@ import pytest
 from agentmem.contracts import DreamLimits
 from agentmem.dreaming.decisions import apply, discard, reset_gate, undecided
 from agentmem.dreaming.verification import QUESTIONS
+from agentmem.dreaming.verification import SUBMIT as VERDICTS
 from agentmem.errors import ConfigurationError, ModelCallError
 from agentmem.facts import Write
 from agentmem.values import JSONObject, JSONValue
-from tests.dreams import NOON, STORE, Scene, Script, blocks_of, calls, changes, findings, says
+from tests.dreams import (
+    NOON,
+    STORE,
+    Line,
+    Scene,
+    Script,
+    blocks_of,
+    calls,
+    changes,
+    findings,
+    says,
+)
 
 AGENT, SCOPE = STORE.agent, STORE.scope
 LATER = NOON + timedelta(hours=3)
@@ -29,12 +41,40 @@ def moving() -> Script:
             {"statement": "Moved to Bergen", "evidence": ["a1"]},
             {"statement": "Cat is named Momo", "evidence": ["a1"]},
         ),
-        consolidate=changes(
-            {"op": "update", "key": "city", "value": "Moved to Bergen", "findings": ["f1"]},
-            {"op": "add", "key": "pet", "value": "Cat is named Momo", "findings": ["f2"]},
-            {"op": "remove", "key": "job"},
-        ),
+        consolidate=[
+            changes(
+                {"op": "update", "key": "city", "value": "Moved to Bergen", "findings": ["f1"]},
+                {"op": "add", "key": "pet", "value": "Cat is named Momo", "findings": ["f2"]},
+                {"op": "remove", "key": "job"},
+            ),
+            changes({"op": "remove", "key": "job"}),
+        ],
     )
+
+
+def doubting(*keys: str) -> Line:
+    """Verdicts that are sure of every change but those of these keys, and of the control."""
+
+    async def verdicts(request: JSONObject) -> JSONObject:
+        lines = blocks_of(request)["CHANGES"]
+        seen = set[str]()
+        made: list[JSONObject] = []
+        for line in lines:
+            sure = line["key"] not in keys and line["key"] not in seen
+            seen.add(line["key"])
+            answer = "yes" if sure else "unsure"
+            said = dict.fromkeys(QUESTIONS, answer) | {"why": "it may be somebody else's"}
+            made.append({"n": line["n"], **said, "by": line["trust"]})
+        return calls((VERDICTS, {"verdicts": made}))
+
+    return verdicts
+
+
+async def held(scene: Scene) -> str:
+    """The id of the change that was held."""
+    waiting = await undecided(scene.provider, AGENT, SCOPE)
+    [name] = [one.change for one in waiting if one.status == "held"]
+    return name
 
 
 async def prepared(scene: Scene) -> dict[str, JSONValue]:
@@ -56,9 +96,9 @@ async def test_a_proposal_applies_nothing(scene: Scene) -> None:
     assert (await scene.dream(moving())).status == "nothing_new"
     waiting = await undecided(scene.provider, AGENT, SCOPE)
     assert [(one.change, one.status, one.line) for one in waiting] == [
-        ("c1", "accepted", "update city"),
-        ("c2", "accepted", "add pet"),
-        ("c3", "held", "remove job"),
+        ("c1", "proposed", "update city"),
+        ("c2", "proposed", "add pet"),
+        (waiting[2].change, "held", "remove job"),
     ]
 
 
@@ -73,9 +113,9 @@ async def test_a_proposal_is_applied_once(scene: Scene) -> None:
     again = await apply(scene.provider, AGENT, SCOPE, dream, ["c1", "c2"], now=LATER)
     assert again == done
     (city,) = await scene.provider.entries(AGENT, SCOPE, ["city"])
-    assert (city.version, city.writer) == (2, "dream")
+    assert (city.version, city.writer, city.state) == (2, "person", "settled")
     waiting = await undecided(scene.provider, AGENT, SCOPE)
-    assert [one.change for one in waiting] == ["c3"]
+    assert [one.line for one in waiting] == ["remove job"]
 
 
 async def test_a_key_that_moved_is_left_alone(scene: Scene) -> None:
@@ -92,24 +132,15 @@ async def test_a_held_change_is_applied_by_name(scene: Scene) -> None:
     """H-03, M-9: what a dream may not remove, a person may."""
     await prepared(scene)
     dream = (await scene.dream(moving())).dream
-    with pytest.raises(ConfigurationError, match="c3"):
+    name = await held(scene)
+    with pytest.raises(ConfigurationError, match=name):
         await apply(scene.provider, AGENT, SCOPE, dream, now=LATER)
     with pytest.raises(ConfigurationError, match="no change c1"):
         await apply(scene.provider, AGENT, SCOPE, dream, ["c1"], now=LATER)
-    done = await apply(scene.provider, AGENT, SCOPE, dream, ["c3"], now=LATER)
+    done = await apply(scene.provider, AGENT, SCOPE, dream, [name], now=LATER)
     assert done.applied == ["remove job"]
     assert "job" not in await scene.facts()
     assert await undecided(scene.provider, AGENT, SCOPE) == []
-
-
-async def half_sure(request: JSONObject) -> JSONObject:
-    """A verifier that is sure of the new fact, and of nothing else."""
-    made = [
-        {"n": line["n"], **dict.fromkeys(QUESTIONS, "yes" if line["op"] == "add" else "unsure")}
-        | ({} if line.get("new") in (None, "Home is in Bergen now") else {"exact": "no"})
-        for line in blocks_of(request)["CHANGES"]
-    ]
-    return calls(("submit_verdicts", {"verdicts": made}))
 
 
 async def test_a_held_change_may_rest_on_what_its_own_dream_wrote(scene: Scene) -> None:
@@ -122,11 +153,11 @@ async def test_a_held_change_may_rest_on_what_its_own_dream_wrote(scene: Scene) 
             {"op": "add", "key": "home", "value": "Home is in Bergen now", "findings": ["f1"]},
             {"op": "remove", "key": "city", "by": "home", "reason": "duplicate"},
         ),
-        verify=[half_sure],
+        verify=doubting("city"),
     )
     report = await scene.dream(script)
-    (held,) = await undecided(scene.provider, AGENT, SCOPE)
-    done = await apply(scene.provider, AGENT, SCOPE, report.dream, [held.change], now=LATER)
+    name = await held(scene)
+    done = await apply(scene.provider, AGENT, SCOPE, report.dream, [name], now=LATER)
     assert (done.conflicts, await scene.facts()) == ([], {"home": "Home is in Bergen now"})
 
 
@@ -175,7 +206,8 @@ async def test_a_decision_is_undone_like_a_dream(scene: Scene) -> None:
     """Its id takes it back whole: the scope is as it was, and what was added stays away."""
     before = await prepared(scene)
     dream = (await scene.dream(moving(), mode="propose")).dream
-    done = await apply(scene.provider, AGENT, SCOPE, dream, ["c1", "c2", "c3"], now=LATER)
+    names = ["c1", "c2", await held(scene)]
+    done = await apply(scene.provider, AGENT, SCOPE, dream, names, now=LATER)
     assert set(await scene.facts()) == {"city", "pet"}
     undone = await scene.provider.undo(AGENT, SCOPE, done.id)
     assert (undone.keys, undone.conflicts) == (["city", "job", "pet"], [])
@@ -190,19 +222,20 @@ async def test_undoing_a_proposal_takes_back_what_was_applied_of_it(scene: Scene
     dream = (await scene.dream(moving(), mode="propose")).dream
     nothing = await scene.provider.undo(AGENT, SCOPE, dream)
     assert (nothing.keys, nothing.conflicts) == ([], [])
+    name = await held(scene)
     await apply(scene.provider, AGENT, SCOPE, dream, ["c1"], now=LATER)
-    await apply(scene.provider, AGENT, SCOPE, dream, ["c2", "c3"], now=LATER)
+    await apply(scene.provider, AGENT, SCOPE, dream, ["c2", name], now=LATER)
     assert set(await scene.facts()) == {"city", "pet"}
     after = await scene.facts()
     undone = await scene.provider.undo(AGENT, SCOPE, dream)
     assert (undone.keys, undone.conflicts) == (["city", "job", "pet"], [])
     assert await scene.facts() == before
     with pytest.raises(ConfigurationError, match=r"taken back since.*: job@3, pet@2$"):
-        await apply(scene.provider, AGENT, SCOPE, dream, ["c2", "c3"], now=LATER)
-    for name in ("job@3", "pet@2", "city@3"):
-        await scene.provider.undo(AGENT, SCOPE, name)
+        await apply(scene.provider, AGENT, SCOPE, dream, ["c2", name], now=LATER)
+    for version in ("job@3", "pet@2", "city@3"):
+        await scene.provider.undo(AGENT, SCOPE, version)
     assert await scene.facts() == after
-    again = await apply(scene.provider, AGENT, SCOPE, dream, ["c2", "c3"], now=LATER)
+    again = await apply(scene.provider, AGENT, SCOPE, dream, ["c2", name], now=LATER)
     assert again.applied == ["add pet", "remove job"]
 
 
@@ -210,13 +243,14 @@ async def test_what_was_taken_back_is_refused_one_by_one_too(scene: Scene) -> No
     """By the change, not by the set that it was applied in; what was not is not held up."""
     before = await prepared(scene)
     dream = (await scene.dream(moving(), mode="propose")).dream
-    done = await apply(scene.provider, AGENT, SCOPE, dream, ["c2", "c3"], now=LATER)
+    name = await held(scene)
+    done = await apply(scene.provider, AGENT, SCOPE, dream, ["c2", name], now=LATER)
     await scene.provider.undo(AGENT, SCOPE, done.id)
     for names, undo in (
         (["c2"], "pet@2"),
-        (["c3"], "job@3"),
+        ([name], "job@3"),
         (["c1", "c2"], "pet@2"),
-        (["c2", "c1", "c3"], "job@3, pet@2"),
+        (["c2", "c1", name], "job@3, pet@2"),
     ):
         with pytest.raises(ConfigurationError, match=f"taken back since.*: {undo}$"):
             await apply(scene.provider, AGENT, SCOPE, dream, names, now=LATER)
@@ -229,8 +263,52 @@ async def test_undoing_a_dream_takes_back_what_was_applied_of_it_later(scene: Sc
     """A held removal that a person applied in favour of a fact of the dream goes with that fact."""
     before = await prepared(scene)
     dream = (await scene.dream(moving())).dream
-    await apply(scene.provider, AGENT, SCOPE, dream, ["c3"], now=LATER)
+    await apply(scene.provider, AGENT, SCOPE, dream, [await held(scene)], now=LATER)
     assert set(await scene.facts()) == {"city", "pet"}
     undone = await scene.provider.undo(AGENT, SCOPE, dream)
     assert (undone.keys, undone.conflicts) == (["city", "job", "pet"], [])
     assert await scene.facts() == before
+
+
+async def test_what_waits_shows_what_is_decided(scene: Scene) -> None:
+    """Old and new value, the words with their speaker and day, and what the verifier says."""
+    await scene.knows("city", "Lives in Oslo")
+    await scene.said("I live in Bergen now, at last. My sister has a cat called Momo.")
+    script = Script(
+        gather_signal=findings({"statement": "Lives in Bergen", "evidence": ["a1"]}),
+        consolidate=changes(
+            {
+                "op": "update",
+                "key": "city",
+                "value": "Lives in Bergen",
+                "evidence": ["a1"],
+                "quote": "I live in Bergen now",
+            },
+            {"op": "add", "key": "pet", "value": "Has a cat called Momo", "evidence": ["a1"]},
+        ),
+        verify=doubting("city", "pet"),
+    )
+    await scene.dream(script, mode="propose")
+    city, pet = await undecided(scene.provider, AGENT, SCOPE)
+    assert (city.old, city.new) == ({"city": "Lives in Oslo"}, "Lives in Bergen")
+    assert (city.quote, city.speaker) == ("I live in Bergen now", "user")
+    assert city.said_at
+    assert city.said_at.date() <= NOON.date()
+    assert "somebody else's" in city.why
+    assert (pet.old, pet.new) == ({}, "Has a cat called Momo")
+    await apply(scene.provider, AGENT, SCOPE, city.dream, [city.change], now=LATER, by="Ada")
+    (fact,) = await scene.provider.entries(AGENT, SCOPE, ["city"])
+    assert (fact.value, fact.state, fact.unconfirmed) == ("Lives in Bergen", "settled", None)
+    assert (fact.writer, fact.author) == ("person", "Ada")
+    done = await discard(scene.provider, AGENT, SCOPE, city.dream, now=LATER, by="Bob")
+    record = await scene.provider.dream(AGENT, SCOPE, done.id)
+    assert record
+    assert record.data["by"] == "Bob"
+
+
+async def test_a_decision_on_housekeeping_leaves_no_tombstone(scene: Scene) -> None:
+    """A person applied what a dream proposed: the fact was not taken back for that."""
+    await prepared(scene)
+    dream = (await scene.dream(moving())).dream
+    await apply(scene.provider, AGENT, SCOPE, dream, [await held(scene)], now=LATER, by="Ada")
+    assert "job" not in {stone.key for stone in await scene.provider.tombstones(AGENT, SCOPE)}

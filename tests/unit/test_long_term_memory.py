@@ -1,9 +1,10 @@
 """Long-term memory outside of workflows: the store is asked directly."""
 
 import asyncio
+import json
 import math
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,15 @@ import pytest
 
 from agentmem.contracts import Store
 from agentmem.errors import ConfigurationError, InvalidFact
-from agentmem.facts import KEY_BYTES, VALUE_BYTES
+from agentmem.facts import (
+    KEY_BYTES,
+    VALUE_BYTES,
+    EarlierValue,
+    Evidence,
+    Fact,
+    Unconfirmed,
+    Write,
+)
 from agentmem.memory.long_term import LongTermMemory, long_term_memory
 from agentmem.memory.providers.registry import Providers, default_providers
 from agentmem.memory.references import in_memory, named, postgresql, sqlite
@@ -176,3 +185,68 @@ async def test_what_people_look_after(memory: LongTermMemory) -> None:
         await memory.pin("pet")
     with pytest.raises(InvalidFact, match="key is empty"):
         await memory.history("")
+
+
+async def test_a_fact_is_recalled_until_its_last_day(memory: LongTermMemory) -> None:
+    """`until` is a day, month, year or instant; what is over stays for the next dream to remove."""
+    await memory.memorize("visit", "the dentist", until="2999-05-09")
+    await memory.memorize("voucher", "10 % off", until="2020-02-01")
+    await memory.memorize("call", "at six", until="2999-05-09T18:00+02:00")
+    await memory.memorize("plain", 1)
+    assert set(await memory.recall()) == {"visit", "call", "plain"}
+    known = await memory.recall(details=True)
+    assert {key: fact["until"] for key, fact in known.items()} == {
+        "visit": "2999-05-10T00:00:00Z",
+        "call": "2999-05-09T16:00:00Z",
+        "plain": None,
+    }
+    assert [fact.key for fact in await memory.entries()] == ["call", "plain", "visit", "voucher"]
+    await memory.memorize("visit", "the dentist")
+    assert (await memory.recall("visit", details=True))["until"] is None
+    assert await memory.recall("voucher", details=True) is None
+    wrong: list[Any] = ["tomorrow", "", "2026-02-30", "9999-12-31", "2026-05-09T18:00", 2026]
+    for until in wrong:
+        with pytest.raises(InvalidFact, match="until"):
+            await memory.memorize("k", 1, until=until)
+    assert await memory.recall("k") is None
+
+
+async def test_details_say_what_is_known_of_a_fact(memory: LongTermMemory) -> None:
+    """Every field of a fact as JSON: what was before for 30 days, what is not confirmed beside."""
+    now = datetime.now(UTC)
+    quoted = Evidence(session="r1", memory="wm0", message="m1", said_at=now, quote="Rome, maybe")
+    new = Unconfirmed(value="Rome", said_at=now, evidence=[quoted])
+    was = EarlierValue(value="Bergen", replaced_at=now - timedelta(days=29))
+    write = Write(
+        key="city", value="Oslo", state="tentative", unconfirmed=new, was=was, evidence=[quoted]
+    )
+    old = write.replace(key="home", was=was.replace(replaced_at=now - timedelta(days=31)))
+    provider = await default_providers().get(memory.provider)
+    await provider.write(memory.agent, memory.scope, [write, old])
+    known = await memory.recall(details=True)
+    city = known["city"]
+    assert json.loads(json.dumps(known)) == known
+    assert set(city) == set(Fact.model_fields) - {"key", "expires_at"} | {"until"}
+    assert (city["value"], city["state"], city["trust"]) == ("Oslo", "tentative", "user")
+    assert city["was"]["value"] == "Bergen"
+    assert known["home"]["was"] is None
+    assert city["unconfirmed"]["value"] == "Rome"
+    for evidence in (city["evidence"], city["unconfirmed"]["evidence"]):
+        assert [item["quote"] for item in evidence] == ["Rome, maybe"]
+    assert await memory.recall() == {"city": "Oslo", "home": "Oslo"}
+    assert await memory.recall("gone", details=True) is None
+
+
+async def test_a_person_confirms_a_fact_by_code(memory: LongTermMemory) -> None:
+    """A tentative fact settles with what is known of it; one that is settled is an error."""
+    provider = await default_providers().get(memory.provider)
+    tentative = Write(key="city", value="Oslo", state="tentative", kind="profile", importance=5)
+    await provider.write(memory.agent, memory.scope, [tentative])
+    await memory.confirm("city", by="Ada")
+    [fact] = await memory.entries()
+    assert (fact.state, fact.author, fact.kind, fact.importance) == ("settled", "Ada", "profile", 5)
+    assert (await memory.history("city"))[-1].reason == "confirmed"
+    with pytest.raises(InvalidFact, match="confirmed already"):
+        await memory.confirm("city")
+    with pytest.raises(InvalidFact, match="there is no fact 'pet'"):
+        await memory.confirm("pet")

@@ -1,6 +1,7 @@
 """`agentmem memory`: what people see and do with a store's URL and nothing else."""
 
 import asyncio
+import getpass
 import json
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from agentmem.memory.providers.sqlite import SqliteDatabase
 from tests.dreams import STORE, Scene
 from tests.postgres import postgres_server, postgresql_url
 from tests.providers.test_transcripts import START, rows
-from tests.unit.test_dream_decisions import moving, prepared
+from tests.unit.test_dream_decisions import doubting, moving, prepared
 
 __all__ = ["postgres_server", "postgresql_url"]
 
@@ -92,7 +93,7 @@ def test_facts_and_their_history_are_shown(url: str) -> None:
 def test_a_dream_is_taken_back(url: str) -> None:
     """What stands again is said; what has changed since is said on standard error, with exit 1."""
     done = run(url, "undo", "d1")
-    assert (done.exit_code, done.stdout) == (0, "as before: city\n")
+    assert (done.exit_code, done.stdout) == (0, "taken back: city\n")
     assert recalled(url)["city"] == "Oslo"
     run(url, "forget", "city")
     late = run(url, "undo", "city@1")
@@ -159,12 +160,23 @@ def test_what_dreams_hold_back_is_decided(tmp_path: Path) -> None:
 
     dream = asyncio.run(propose())
     url, at = f"sqlite:///{file}", ("-a", STORE.agent, "-s", STORE.scope)
-    lines = run(url, "waiting", at=at).output.splitlines()
-    assert lines[0] == f"{dream} c1 accepted: update city"
-    assert lines[2].startswith(f"{dream} c3 held: remove job (")
+    shown = run(url, "waiting", at=at).output
+    for line in (
+        f"{dream} c1 proposed: update city\n  old city: Lives in Oslo\n  new: Moved to Bergen\n",
+        '  quote: "I moved to Bergen. My cat is named Momo." (user, 2026-03-25)\n',
+        " held: remove job\n  old job: Works as a baker\n  why: a removal needs ",
+    ):
+        assert line in shown
+    for word in ("accepted", "as before"):
+        assert word not in shown
+    lines = run(url, "waiting", "--json", at=at).output.splitlines()
+    city, pet, job = map(json.loads, lines)
+    assert (city["old"], city["new"]) == ({"city": "Lives in Oslo"}, "Moved to Bergen")
+    assert (city["speaker"], city["said_at"][:10]) == ("user", "2026-03-25")
+    assert (pet["status"], job["status"], job["new"]) == ("proposed", "held", None)
     nothing = run(url, "undo", dream, at=at)
     assert (nothing.exit_code, "nothing of" in nothing.stderr) == (0, True)
-    applied = run(url, "apply", dream, "c1", at=at).output.splitlines()
+    applied = run(url, "apply", dream, "c1", "--by", "Ada", at=at).output.splitlines()
     assert applied[0] == "applied: update city"
     assert run(url, "discard", dream, at=at).output.splitlines() == [
         "discarded: add pet",
@@ -172,9 +184,12 @@ def test_what_dreams_hold_back_is_decided(tmp_path: Path) -> None:
     ]
     assert run(url, "waiting", at=at).output == ""
     undone = run(url, "undo", applied[1].removeprefix("undo by: "), at=at)
-    assert undone.output == "as before: city\n"
+    assert undone.output == "taken back: city\n"
+    versions = run(url, "history", "city", "--json", at=at).output.splitlines()
+    authors = [json.loads(line)["author"] for line in versions]
+    assert authors == ["", "Ada", getpass.getuser()]
     of_the_proposal = run(url, "undo", dream, at=at)  # with all that was applied of it
-    assert of_the_proposal.output == "as before: city\n"
+    assert of_the_proposal.output == "taken back: city\n"
     wrong = run(url, "apply", dream, "c9", at=at)
     assert (wrong.exit_code, "has no change c9" in wrong.stderr) == (1, True)
     assert run(url, "open-gate", at=at).output.startswith("the gate is open")
@@ -248,3 +263,71 @@ def test_the_place_of_a_wrong_url_is_named(bad: str, tmp_path: Path) -> None:
     env = {"AGENTMEM_DATABASE_URL": bad, "AGENTMEM_DATA": str(tmp_path)}
     by_setting = CliRunner().invoke(app, ["memory", "facts", *AT], env=env)
     assert by_setting.stderr.startswith("agentmem: AGENTMEM_DATABASE_URL")
+
+
+def test_people_store_and_sign(url: str) -> None:
+    """A value as text or JSON, until a day, by a name; the history shows who did what."""
+    stored = run(url, "set", "city", "Voss", "--by", "Ada")
+    assert (stored.exit_code, stored.output) == (0, "stored: city\n")
+    run(url, "set", "pets", '["Momo", 2]', "--as-json")
+    run(url, "set", "voucher", "10 % off", "--until", "2020-02-01")
+    run(url, "pin", "city", "--by", "Bob")
+    assert recalled(url) == {"city": "Voss", "pet": {"name": "Momo\x1b[31m"}, "pets": ["Momo", 2]}
+    [voucher] = map(json.loads, run(url, "facts", "voucher", "--json").output.splitlines())
+    assert (voucher["expires_at"], voucher["writer"]) == ("2020-02-02T00:00:00Z", "person")
+    assert "until 2020-02-02" in run(url, "facts").output
+    versions = [
+        json.loads(line) for line in run(url, "history", "city", "--json").output.splitlines()
+    ]
+    assert [(one["writer"], one["author"]) for one in versions] == [
+        ("code", ""),
+        ("dream", ""),
+        ("person", "Ada"),
+        ("person", "Bob"),
+    ]
+    shown = run(url, "history", "city").output
+    assert "person Ada, user" in shown
+    assert "person Bob, user" in shown
+    run(url, "forget", "city", "--by", "Eve")
+    last = json.loads(run(url, "history", "city", "--json").output.splitlines()[-1])
+    assert (last["op"], last["author"]) == ("remove", "Eve")
+    for wrong in (("k", "1", "--until", "soon"), ("k", "{", "--as-json"), (" ", "1")):
+        refused = run(url, "set", *wrong)
+        assert (refused.exit_code, refused.stderr.count("\n")) == (1, 1)
+    assert "k" not in recalled(url)
+
+
+def test_people_confirm_facts(tmp_path: Path) -> None:
+    """What a dream could not confirm is shown so, and settled by a person, value by value."""
+    file = tmp_path / "facts.db"
+
+    async def dreamt() -> None:
+        scene = Scene(SqlProvider(SqliteDatabase(file)))
+        await scene.provider.open()
+        await prepared(scene)
+        script = moving()
+        script.before("verify", doubting("city", "pet"))
+        await scene.dream(script)
+        await scene.provider.close()
+
+    asyncio.run(dreamt())
+    url, at = f"sqlite:///{file}", ("-a", STORE.agent, "-s", STORE.scope)
+    shown = run(url, "facts", at=at).output
+    assert shown.count("not confirmed") == 2
+    assert "not confirmed: Moved to Bergen" in shown
+    assert "I moved to Bergen" in shown
+    taken = run(url, "confirm", "city", "--by", "Ada", at=at)
+    assert taken.output == "confirmed: city: Moved to Bergen\n"
+    assert run(url, "confirm", "pet", at=at).output == "confirmed: pet: Cat is named Momo\n"
+    facts = map(json.loads, run(url, "facts", "city", "pet", "--json", at=at).output.splitlines())
+    for fact in facts:
+        assert (fact["state"], fact["unconfirmed"], fact["trust"]) == ("settled", None, "user")
+        assert [item["role"] for item in fact["evidence"]] == ["user"]
+    assert "was Lives in Oslo until" in run(url, "facts", at=at).output
+    last = json.loads(run(url, "history", "city", "--json", at=at).output.splitlines()[-1])
+    assert (last["reason"], last["writer"], last["author"]) == ("confirmed", "person", "Ada")
+    again = run(url, "confirm", "city", at=at)
+    assert (again.exit_code, "confirmed already" in again.stderr) == (1, True)
+    assert run(url, "confirm", "gone", at=at).exit_code == 1
+    run(url, "undo", last["change"], at=at)
+    assert "not confirmed: Moved to Bergen" in run(url, "facts", at=at).output

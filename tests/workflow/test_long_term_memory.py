@@ -16,7 +16,7 @@ from agentmem.memory.long_term import LongTermMemory, long_term_memory
 from agentmem.memory.providers.registry import Providers
 from agentmem.memory.references import sqlite
 from tests.replayer import replayer
-from tests.small_workflows import Calls, Remembering, Unguarded
+from tests.small_workflows import Calls, Planning, Remembering, Unguarded
 
 
 class Flaky:
@@ -84,8 +84,8 @@ async def worker(
     async with Worker(
         client,
         task_queue=task_queue,
-        workflows=[Remembering, Unguarded],
-        activities=MemoryActivities(providers).activities,
+        workflows=[Remembering, Planning, Unguarded],
+        activities=MemoryActivities(providers, zone="Europe/Oslo").activities,
         disable_payload_error_limit=getattr(request, "param", False),
     ) as running:
         yield running
@@ -164,6 +164,22 @@ async def test_each_call_is_an_activity_named_by_its_key(client: Client, worker:
     await replayer(Remembering).replay_workflow(history)
 
 
+async def test_a_fact_ends_with_its_last_day(client: Client, worker: Worker) -> None:
+    """A workflow stores `until`, a day of the worker's zone; what is over is not recalled."""
+    untils = {"offer": "2020-02-01", "visit": "2999-05-09", "tour": "2999-06"}
+    handle = await client.start_workflow(
+        Planning.run, untils, id=worker.task_queue, task_queue=worker.task_queue
+    )
+    everything, visit, wrong = await handle.result()
+    assert everything.keys() == {"tour", "visit"}
+    assert everything["visit"] == visit
+    assert visit["until"] == "2999-05-09T22:00:00Z"
+    assert everything["tour"]["until"] == "2999-06-30T22:00:00Z"
+    assert (visit["value"], visit["state"], visit["trust"]) == ("the visit", "settled", "user")
+    assert "2026-05-09" in wrong
+    await replayer(Planning).replay_workflow(await handle.fetch_history())
+
+
 async def test_the_longest_key_fits_into_a_summary(client: Client, worker: Worker) -> None:
     """A key of 512 bytes is cut for the UI: a longer summary would hang the workflow."""
     key = "é" * 256
@@ -190,6 +206,7 @@ async def test_what_is_for_people_is_refused(client: Client, worker: Worker) -> 
     calls: Calls = [
         *(("entries", []), ("history", ["city"]), ("undo", ["city@1"]), ("pin", ["city"])),
         *(("unpin", ["city"]), ("erase", []), ("export", []), ("restore", [[]])),
+        ("confirm", ["city"]),
     ]
     results, history = await remember(client, worker, calls)
     assert [kind for kind, _ in results] == ["ConfigurationError"] * len(calls)

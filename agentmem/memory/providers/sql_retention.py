@@ -20,6 +20,7 @@ from agentmem.memory.providers.schema import (
     transcript,
 )
 from agentmem.memory.providers.sql_dreams import record_of
+from agentmem.memory.quotes import find_quote
 from agentmem.values import JSONObject, JSONValue
 
 _WITH_NEW = (facts, fact_versions)
@@ -112,6 +113,15 @@ def _reads(record: DreamRecord, message: MessageId) -> bool:
     )
 
 
+def _is_of(quote: str, text: str) -> bool:
+    return bool(quote) and (quote in text or find_quote(quote, text))
+
+
+def _names_message(kept: JSONObject) -> bool:
+    """Whether a quote says which message it is of; those of findings and changes do not."""
+    return kept.keys() >= MessageId.model_fields.keys()
+
+
 def _without(value: JSONValue, message: MessageId, text: str) -> JSONValue:
     """Return what a dream has kept without a message: its text, and the quotes of it."""
     if isinstance(value, list):
@@ -122,6 +132,6 @@ def _without(value: JSONValue, message: MessageId, text: str) -> JSONValue:
     quote = kept.get("quote")
     if all(kept.get(name) == part for name, part in message.full().items()):
         kept |= {name: "" for name in ("quote", "text") if name in kept} | {"forgotten": True}
-    elif isinstance(quote, str) and quote and "message" not in kept and quote in text:
+    elif isinstance(quote, str) and not _names_message(kept) and _is_of(quote, text):
         kept["quote"] = ""
     return kept

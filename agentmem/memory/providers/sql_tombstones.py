@@ -33,7 +33,8 @@ def _tombstones() -> Select[*tuple[Any, ...]]:
         .where(evidence.key == gone.c.key, evidence.version == gone.c.version)
         .scalar_subquery()
     )
-    by_dream, by_agent = gone.c.writer == "dream", gone.c.writer == "agent"
+    by_dream = or_(gone.c.writer == "dream", gone.c.dream != "")  # or by who decided on its changes
+    by_agent = gone.c.writer == "agent"
     # A dream comes after the words that it obeys, and may come after others that overturn them.
     undone = gone.c.reason == UNDONE  # takes back what the version before it said
     at = case(

@@ -11,7 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
+from temporalio.client import (
+    Client,
+    WorkflowExecutionStatus,
+    WorkflowFailureError,
+    WorkflowHandle,
+)
 from temporalio.exceptions import ApplicationError
 
 from agentmem.contracts import DreamReport, Store
@@ -148,6 +153,20 @@ async def test_a_dream_gives_up_after_its_patience_and_has_not_failed(
         assert await scope.failures() == 0
         script.answers["gather_signal"] = learned().answers["gather_signal"]
         assert (await scope.dream()).status == "completed"
+
+
+async def test_a_dream_that_waits_can_be_cancelled(client: Client, tmp_path: Path) -> None:
+    """A person's wish ends the wait, and the dream is shown as cancelled."""
+    script = Script(gather_signal=[fail(503, "overloaded")] * 200)
+    async with stack(client, tmp_path, served(script)) as s:
+        scope = await Scope.make(s)
+        await scope.said("My cat is named Momo.")
+        handle = await scope.start()
+        await details(handle, "waiting for the model since ")
+        await handle.cancel()
+        with pytest.raises(WorkflowFailureError):
+            await handle.result()
+        assert (await handle.describe()).status is WorkflowExecutionStatus.CANCELED
 
 
 async def test_a_run_that_has_no_time_for_it_does_not_wait(client: Client, tmp_path: Path) -> None:

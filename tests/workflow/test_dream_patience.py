@@ -200,7 +200,7 @@ async def test_the_wait_at_a_shut_gate_ends_by_itself(
     """A dream that meets a shut gate says until when it waits, and then dreams."""
     monkeypatch.setattr(gate, "COOL_DOWNS", (timedelta(seconds=4),) * 3)
     script = learned()
-    script.before("gather_signal", *[fail(400, "no such model")] * 3)
+    script.before("gather_signal", *[fail(401, "no such key")] * 3)
     async with stack(client, tmp_path, served(script)) as s:
         scope = await Scope.make(s)
         await scope.said("My cat is named Momo.")
@@ -221,7 +221,7 @@ async def test_a_gate_that_a_person_opens_is_noticed(
     """A start by hand, which tells the waiting dream of more, makes it look at once."""
     monkeypatch.setattr(patience, "LONGEST_WAIT", timedelta(minutes=5))
     script = learned()
-    script.before("gather_signal", *[fail(400, "no such model")] * 3)
+    script.before("gather_signal", *[fail(401, "no such key")] * 3)
     async with stack(client, tmp_path, served(script)) as s:
         scope = await Scope.make(s)
         await scope.said("My cat is named Momo.")

@@ -61,7 +61,7 @@ class Patience:
 
     Args:
         limits: The dream's limits.
-        show: Shows a line to people; an empty one when the wait is over.
+        show: Shows a line to people, also during the next try; an empty one when it is over.
     """
 
     def __init__(self, limits: DreamLimits, show: Callable[[str], None]) -> None:
@@ -87,25 +87,31 @@ class Patience:
             ActivityError: It was cancelled, failed too often, or in a way that no retry changes.
         """
         failures = tries = 0
-        since = workflow.now()
+        waits_for, since = "", workflow.now()
         while True:
             began = workflow.now()
             try:
-                return await call()
+                result = await call()
             except ActivityError as error:
                 if is_cancelled_exception(error) or not workflow.patched(PATCH):
                     raise
                 away = what_is_away(error, asks_model=asks_model)
                 if away and self.left > timedelta():
-                    tries, since = tries + 1, since if tries else began
+                    if away != waits_for:
+                        waits_for, since, tries = away, began, 0
+                    tries += 1
                     line = f"waiting for {away} since {_minute(since)} ({_reason(error)})"
                     await self._wait(max(_grown(tries, LONGEST_WAIT), _asked(error)), line)
                     self._take(began)
                     continue
-                failures, tries = failures + 1, 0
+                waits_for, failures = "", failures + 1
+                self._show("")
                 if failures >= attempts or not _is_retryable(error):
                     raise
                 await workflow.sleep(_grown(failures, FAILURE_WAIT), summary="before a retry")
+            else:
+                self._show("")
+                return result
 
     async def gate(self, next_try: datetime, reason: str, told: Callable[[], bool]) -> bool:
         """Wait at a shut gate until it lets a dream through, at most for `LONGEST_WAIT`.
@@ -140,7 +146,6 @@ class Patience:
         with suppress(asyncio.TimeoutError):
             wait = max(min(wait, self.left), timedelta(milliseconds=1))
             await workflow.wait_condition(told, timeout=wait, timeout_summary=summary)
-        self._show("")
 
     def _take(self, began: datetime) -> None:
         self.left = max(timedelta(), self.left - (workflow.now() - began))
@@ -186,7 +191,7 @@ def _asked(error: ActivityError) -> timedelta:
 
 
 def _reason(error: ActivityError) -> str:
-    return clip(describe(error), _REASON_BYTES)
+    return clip(" ".join(describe(error).split()), _REASON_BYTES)
 
 
 def _minute(time: datetime) -> str:

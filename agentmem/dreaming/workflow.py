@@ -275,8 +275,9 @@ class DreamWorkflow:
         self._show_lines()
 
     def _show_away(self, line: str) -> None:
-        self._away = line
-        self._show_lines()
+        if line != self._away:
+            self._away = line
+            self._show_lines()
 
     def _show_lines(self) -> None:
         lines = [f"- {phase}: {line}" for phase, line in self._lines.items()]

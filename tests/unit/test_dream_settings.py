@@ -105,7 +105,8 @@ def test_the_verification_has_a_model_and_nothing_else() -> None:
     assert DreamInput.model_validate_json(request.model_dump_json()) == request
     assert DreamInput(agent="a", scope="s").verifier == ""
     hook(phases={"verify": PhaseSettings(model="judge")})
-    for wrong in ({"attempts": 3}, {"minutes": 5}, {"model": "m", "attempts": 1}):
+    wrongs: list[Any] = [{"attempts": 3}, {"minutes": 5}, {"model": "m", "attempts": 1}]
+    for wrong in wrongs:
         with pytest.raises(ConfigurationError, match=r"phases: .* remove \w+ from verify"):
             hook(phases={"verify": PhaseSettings(**wrong)})
 

@@ -11,7 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
+from temporalio.client import (
+    Client,
+    WorkflowExecutionStatus,
+    WorkflowFailureError,
+    WorkflowHandle,
+)
 from temporalio.exceptions import ApplicationError
 
 from agentmem.contracts import DreamReport, Store
@@ -150,6 +155,20 @@ async def test_a_dream_gives_up_after_its_patience_and_has_not_failed(
         assert (await scope.dream()).status == "completed"
 
 
+async def test_a_dream_that_waits_can_be_cancelled(client: Client, tmp_path: Path) -> None:
+    """A person's wish ends the wait, and the dream is shown as cancelled."""
+    script = Script(gather_signal=[fail(503, "overloaded")] * 200)
+    async with stack(client, tmp_path, served(script)) as s:
+        scope = await Scope.make(s)
+        await scope.said("My cat is named Momo.")
+        handle = await scope.start()
+        await details(handle, "waiting for the model since ")
+        await handle.cancel()
+        with pytest.raises(WorkflowFailureError):
+            await handle.result()
+        assert (await handle.describe()).status is WorkflowExecutionStatus.CANCELED
+
+
 async def test_a_run_that_has_no_time_for_it_does_not_wait(client: Client, tmp_path: Path) -> None:
     """A dream that was started with the time of its work alone tries as often as it is set."""
     script = Script(gather_signal=[fail(503, "overloaded")] * 9)
@@ -181,7 +200,7 @@ async def test_the_wait_at_a_shut_gate_ends_by_itself(
     """A dream that meets a shut gate says until when it waits, and then dreams."""
     monkeypatch.setattr(gate, "COOL_DOWNS", (timedelta(seconds=4),) * 3)
     script = learned()
-    script.before("gather_signal", *[fail(400, "no such model")] * 3)
+    script.before("gather_signal", *[fail(401, "no such key")] * 3)
     async with stack(client, tmp_path, served(script)) as s:
         scope = await Scope.make(s)
         await scope.said("My cat is named Momo.")
@@ -202,7 +221,7 @@ async def test_a_gate_that_a_person_opens_is_noticed(
     """A start by hand, which tells the waiting dream of more, makes it look at once."""
     monkeypatch.setattr(patience, "LONGEST_WAIT", timedelta(minutes=5))
     script = learned()
-    script.before("gather_signal", *[fail(400, "no such model")] * 3)
+    script.before("gather_signal", *[fail(401, "no such key")] * 3)
     async with stack(client, tmp_path, served(script)) as s:
         scope = await Scope.make(s)
         await scope.said("My cat is named Momo.")

@@ -103,7 +103,7 @@ async def test_retries_end_with_the_turns_time(client: Client, tmp_path: Path) -
         handle = await s.start(agent="plain", message="go")
         with pytest.raises(WorkflowFailureError) as caught:
             await handle.result()
-        assert "openai/test-model failed" in message(caught.value)
+        assert "openai/test-model is unavailable" in message(caught.value)
         assert 2 <= len(s.model.requests) <= 3
 
 

@@ -137,7 +137,7 @@ class DreamActivities:
         # All phases begin with the same facts, and share the messages and findings, of which the
         # verifier reads its part.
         models = {request.phase(name).model or model for name in PHASES}
-        models |= {request.verifier or model}
+        models |= {request.verifier} - {""}
         return min((size for one in models if (size := self._context(one))), default=0)
 
     async def _marked(self, request: JSONObject) -> JSONObject:

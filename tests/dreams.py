@@ -18,6 +18,7 @@ from agentmem.contracts import (
     PhaseResult,
     Store,
 )
+from agentmem.dreaming.handins import objects_in
 from agentmem.dreaming.opening import Opening, open_dream
 from agentmem.dreaming.phases import run_phase
 from agentmem.dreaming.prompts import SYSTEM, read_blocks
@@ -142,7 +143,7 @@ class Script:
             for name, found in answers.items()
         }
         self.requests: list[JSONObject] = []
-        self._true = set[str]()
+        self._true = set[tuple[str, str]]()
         self._said = dict[str, str]()
         self._ends = set[tuple[str, str]]()
 
@@ -157,7 +158,7 @@ class Script:
             facts = [*blocks.get("FACTS", []), *blocks.get("VALUES", [])]
             told = [*blocks.get("TRANSCRIPT", []), *blocks.get("MESSAGES", [])]
             self._said |= {line["id"]: line["text"] for line in told if "text" in line}
-            self._true.update(_as_text(line["v"]) for line in facts if "v" in line)
+            self._true.update((line["k"], _as_text(line["v"])) for line in facts if "v" in line)
         elif not left:
             return self._verdicts(request)
         if not left:
@@ -165,9 +166,11 @@ class Script:
             return calls((SUBMIT[cast("PhaseName", phase)], empty))
         answer: Answer | Line = left.pop(0)
         answer = await answer(request) if callable(answer) else answer
-        if not isinstance(answer, Reply):
-            self._quote(answer)
-            self._note(answer)
+        if isinstance(answer, Reply):
+            return answer
+        answer = json.loads(json.dumps(answer))
+        self._quote(answer)
+        self._note(answer)
         return answer
 
     def _quote(self, answer: Answer) -> None:
@@ -192,21 +195,21 @@ class Script:
                 names = cast("list[Any]", cited) if isinstance(cited, list) else []
                 said = [self._said[name] for name in names if name in self._said]
                 if said:
-                    line["quote"] = said[0][:290]
+                    line["quote"] = said[0][:120]
             call["function"]["arguments"] = json.dumps(lines)
 
     def _note(self, answer: Answer) -> None:
         """Note what was handed in: it is true in this script's world."""
-        for call in answer["message"].get("tool_calls") or ():
-            try:
-                arguments = json.loads(call["function"]["arguments"])
-            except ValueError:
-                continue
-            made = arguments.get("changes") if isinstance(arguments, dict) else None
-            for change in [*(made if isinstance(made, list) else ()), arguments]:
+        texts = [
+            call["function"]["arguments"] for call in answer["message"].get("tool_calls") or ()
+        ]
+        handed = [one for text in texts for one in objects_in(text)]
+        for arguments in handed or objects_in(answer["message"]["content"] or ""):
+            made = arguments.get("changes")
+            for change in [*(cast("list[Any]", made) if isinstance(made, list) else ()), arguments]:
                 if isinstance(change, dict):
                     line = cast("JSONObject", change)
-                    self._true.add(_as_text(line.get("value")))
+                    self._true.add((str(line.get("key")), _as_text(line.get("value"))))
                     self._ends.add((str(line.get("key")), str(line.get("until") or "")))
 
     def _verdicts(self, request: JSONObject) -> Answer:
@@ -221,9 +224,11 @@ class Script:
 
     def _is_true(self, line: JSONObject) -> bool:
         if line["op"] == "remove":
-            stays = all(_as_text(value) in self._true for value in line.get("stays", {}).values())
+            stays = all(
+                (key, _as_text(value)) in self._true for key, value in line.get("stays", {}).items()
+            )
             return stays and (line["key"], line.get("until", "")) in self._ends
-        return _as_text(line.get("new", line.get("old"))) in self._true
+        return (line["key"], _as_text(line.get("new", line.get("old")))) in self._true
 
     def before(self, phase: PhaseName | Literal["verify"], *answers: Answer | Line | Reply) -> None:
         """Answer so first in that phase."""
@@ -315,7 +320,12 @@ class Scene:
         return await open_dream(self.provider, request, opening)
 
     async def phase(
-        self, name: PhaseName, begun: Begun, script: Asker, limits: DreamLimits | None = None
+        self,
+        name: PhaseName,
+        begun: Begun,
+        script: Asker,
+        limits: DreamLimits | None = None,
+        verifier: str = "",
     ) -> PhaseResult:
         """Run one phase."""
         limits = limits or DreamLimits()
@@ -325,6 +335,7 @@ class Scene:
             model=begun.model,
             limit=getattr(limits, name),
             keys=limits.keys,
+            verifier=verifier,
         )
         self.results[name] = await run_phase(name, phase, self.provider, script)
         return self.results[name]

@@ -66,12 +66,15 @@ def left_over(record: DreamRecord) -> Iterator[tuple[Finding, int]]:
     kept = Kept.model_validate(record.data)
     draft = Draft.load(kept.draft, (), {})
     lost = set(record.conflicts)
-    done = {name for change in draft.changes if stands(change) for name in change.findings}
+    standing = [change for change in draft.changes if stands(change) and change.id not in lost]
+    done = {name for change in standing for name in change.findings}
     left: dict[str, bool] = {}
     for change in draft.changes:
-        late = change.id in lost or change.code == "over_bound"
-        refused = change.status == "deferred" or (
-            change.status == "rejected" and change.fixable and change.code not in _FINAL
+        late = change.code == "over_bound"
+        refused = (
+            change.id in lost
+            or change.status == "deferred"
+            or (change.status == "rejected" and change.fixable and change.code not in _FINAL)
         )
         if late or refused:
             left |= {name: left.get(name, False) or late for name in change.findings}

@@ -241,7 +241,7 @@ def _settled(old: Change, new: Change) -> bool:
     """Whether a new change tells how an old one ended: it was sent again, or corrected."""
     if stands(new) and new.op != "confirm":
         return old.fixable and (old.phase, old.key) == (new.phase, new.key)
-    return alike(old, new) and (old.status == new.status or (old.fixable and new.status == "held"))
+    return alike(old, new) and (old.status == new.status or old.fixable)
 
 
 class _State(Wire):

@@ -12,6 +12,9 @@ from agentmem.dreaming.tools import offered
 from agentmem.errors import DreamFailed
 from agentmem.values import JSONObject
 
+FEW_FACTS = 10
+"""A scope with fewer facts has no beginning that is worth a provider's cache."""
+
 Blocks = Sequence[tuple[str, Sequence[JSONObject]]]
 
 
@@ -79,10 +82,15 @@ class Job:
             phase=self.name,
             model=self.phase.model,
             tokens=self.desk.kept.sizes.reply,
-            tools=offered(self.name, small=self.desk.kept.sizes.small),
+            tools=offered(self.name, small=self._small),
             progress=self.progress,
             forgets=self.desk.kept.forgets,
         )
+
+    @property
+    def _small(self) -> bool:
+        """Whether requests offer only the phase's own tools: nothing worth caching is shared."""
+        return self.desk.kept.sizes.small or len(self.desk.record.snapshot) < FEW_FACTS
 
     def exchange(
         self, work: Work, blocks: Blocks, *, calls: int, halves: bool, task: str = ""

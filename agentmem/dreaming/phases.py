@@ -15,6 +15,7 @@ from agentmem.dreaming.blocks import (
     finding_lines,
     nominated_lines,
     orientation_lines,
+    shortened,
     transcript_lines,
     value_lines,
 )
@@ -39,8 +40,8 @@ PAGES = 10
 """Pages of a large scope that orient looks over; more are not read in one dream."""
 LONG = 500
 """Characters at which a value of such a page is cut."""
-CITED = 1_000
-"""Characters of a cited message that consolidate sees."""
+CITED, BEFORE = 500, 160
+"""Characters that consolidate sees of a cited message, and of the one before it."""
 
 CORRECT = (
     "These changes were read again beside their messages, and doubted: why says what is wrong. "
@@ -215,9 +216,14 @@ def _shown(job: Job, keys: Iterable[str]) -> Blocks:
 
 def _messages(job: Job, cited: Iterable[str]) -> tuple[str, Sequence[JSONObject]]:
     """Return the cited messages with the one before each: "no, the 21st" says little alone."""
-    kept, rows = job.desk.kept, job.desk.draft.rows
-    shown = cited_rows(cited, rows)
-    return "MESSAGES", transcript_lines(shown, min(CITED, kept.sizes.message), kept.zone)
+    kept, named = job.desk.kept, set(cited)
+    shown = cited_rows(named, job.desk.draft.rows)
+    lines = transcript_lines(shown, min(CITED, kept.sizes.message), kept.zone)
+    return "MESSAGES", [
+        line if line["id"] in named else {**line, "text": shortened(line["text"], BEFORE)}
+        for line in lines
+        if "text" in line
+    ]
 
 
 async def _end_with_changes(job: Job, work: ChangeWork, held: Talk) -> PhaseResult:

@@ -26,8 +26,9 @@ _STATUSES = (
 def added_up(before: DreamReport, last: DreamReport) -> DreamReport:
     """Return one report of the rounds before and of the last one, in at most 4 kB.
 
-    Changes and usage are summed, lines stand in the rounds' order, the facts before are the
-    first round's. A last round that found nothing new adds nothing.
+    Changes and usage are summed, lines are in the rounds' order, the facts before are the first
+    round's. What an earlier round deferred has been offered again since, and no longer waits. A
+    last round that found nothing new adds nothing.
     """
     if last.status == "nothing_new":
         return before
@@ -43,6 +44,7 @@ def added_up(before: DreamReport, last: DreamReport) -> DreamReport:
             applied=[*before.applied, *last.applied][:APPLIED],
             proposed=[*before.proposed, *last.proposed][:APPLIED],
             held=[*before.held, *last.held][:APPLIED],
+            waiting=before.waiting - before.changes.get("deferred", 0) + last.waiting,
             conflicts=list(dict.fromkeys([*before.conflicts, *last.conflicts])),
             notes=list(dict.fromkeys([*before.notes, *last.notes])),
             usage=before.usage.plus(last.usage),

@@ -265,6 +265,9 @@ def removable(change: Change, view: View) -> Change:
     if change.op != "remove":
         return change
     fact = view.facts[change.key]
+    taken_back = change.reason in ("retracted", "asked_to_forget") and change.witnesses
+    if taken_back and change.trust == Trust.USER:
+        return change.replace(by="")  # nothing stays for it
     if change.by:
         return change.replace(
             reason=change.reason or "duplicate",
@@ -282,7 +285,8 @@ def removable(change: Change, view: View) -> Change:
         "a removal needs the words in which the user takes it back (quote), the day that has "
         "passed (until), or the key that stays and says the same (by)"
     )
-    return hold(change, "unproven", message) if view.again else reject(change, "unproven", message)
+    # The model is told once; what it does not prove waits for a person.
+    return hold(change, "unproven", message).replace(fixable=not view.again)
 
 
 def trusted(change: Change, view: View) -> Change:

@@ -36,10 +36,10 @@ SUBMIT = "submit_verdicts"
 QUESTIONS = ("said", "whose", "exact", "old", "fit")
 
 _BEFORE, _AFTER = 1, 3
-_CITED, _NEIGHBOUR = 1_000, 500
+_CITED, _NEIGHBOUR = 800, 240
 """Characters that are shown of a cited message, around its quote, and of a neighbour."""
 _VALUE = 2_000
-_LATER_BYTES = 1_000
+_LATER_BYTES = 200
 """Bytes per change for later messages of the user, which may take something back."""
 
 VERIFY = """\
@@ -55,8 +55,9 @@ whose: Is it about this very person or thing?
 exact: Are names, numbers, units, dates, conditions and exceptions those of the message, with \
 relative dates counted from its time? Other wording and other languages are fine, and so are \
 relative words beside an absolute date.
-old: Does it make the old value untrue, or did the user ask for its removal? Is nothing lost that \
-stays true? A merge is about one thing and keeps every name, number and date that is still true.
+old: Does it make the old value untrue, did the user ask for its removal, or is it of no use after \
+`until`, a day that has passed? Is nothing lost that stays true? A merge is about one thing and \
+keeps every name, number and date that is still true.
 fit: Is it free of passwords, keys, card numbers and other secrets?
 
 In addition: by, who says the content (user, assistant or tool); agrees, if `agreed` names a \
@@ -418,8 +419,9 @@ def _control(lines: Sequence[JSONObject], draft: Draft, chance: random.Random) -
         place = "new" if "new" in line else "old"
         return {**line, place: _renumbered(_text(line[place]), chance)}
     if "stays" in line:
-        key, stays = next(iter(cast("dict[str, Any]", line["stays"]).items()))
-        return {**line, "stays": {key: _renumbered(_text(stays), chance)}}
+        new = _renumbered(_text(line["old"]), chance)
+        kept = {name: line[name] for name in ("key", "old", "about", "trust")}
+        return {"op": "condense", **kept, "new": new}
     if "until" in line:
         return {**line, "until": f"{draft.view().today.year + 1}{line['until'][4:]}"}
     others = [fact for fact in draft.before.values() if fact.key != line["key"]]
@@ -495,7 +497,7 @@ def _message_lines(
 
 
 def _around(text: str, quote: str) -> str:
-    """Return about 1,000 characters of a message around its quote."""
+    """Return about 800 characters of a message around its quote."""
     if len(text) <= _CITED:
         return text
     at = max(0, text.find(quote.split("...")[0].strip()) if quote else 0)

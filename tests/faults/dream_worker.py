@@ -1,6 +1,7 @@
 """A worker for dreams alone, quick to start: its model is asked by plain HTTP.
 
 Run as `python -m tests.faults.dream_worker ADDRESS QUEUE FOLDER MODEL`; FOLDER holds `memory.db`.
+Its dreams wait for half a second at most between two tries.
 """
 
 import asyncio
@@ -14,7 +15,8 @@ from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.worker import Worker
 
 from activities.dream import DreamActivities
-from agentmem.errors import ModelCallError
+from agentmem.dreaming import patience
+from agentmem.errors import ModelUnavailable
 from agentmem.memory.providers.registry import Providers
 from agentmem.values import JSONObject
 from workflows.dream import AgentDream
@@ -22,14 +24,16 @@ from workflows.dream import AgentDream
 
 async def main(address: str, queue: str, folder: str, model: str) -> None:
     """Work until killed."""
+    patience.FIRST_WAIT, patience.LONGEST_WAIT = timedelta(seconds=0.1), timedelta(seconds=0.5)
     async with httpx.AsyncClient(timeout=600) as http:
 
         async def ask(request: JSONObject) -> JSONObject:
             try:
-                answer = (await http.post(f"{model}/v1/chat/completions", json=request)).json()
+                answer = await http.post(f"{model}/v1/chat/completions", json=request)
+                answer.raise_for_status()
             except httpx.HTTPError as error:
-                raise ModelCallError(str(error), non_retryable=False) from None
-            choice = answer["choices"][0]
+                raise ModelUnavailable(str(error)) from None
+            choice = answer.json()["choices"][0]
             return {"message": choice["message"], "finish": choice["finish_reason"], "usage": {}}
 
         client = await Client.connect(address, data_converter=pydantic_data_converter)

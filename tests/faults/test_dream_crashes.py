@@ -5,6 +5,7 @@ import sys
 import uuid
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,17 +14,28 @@ import pytest
 from sqlalchemy import event
 from sqlalchemy.util import await_only
 from temporalio.client import Client, WorkflowHandle
+from temporalio.common import RetryPolicy
 from temporalio.testing import WorkflowEnvironment
 from temporalio.worker import Worker
 
 from activities.dream import DreamActivities
-from agentmem.contracts import PHASES, DreamInput, DreamReport, PhaseName, Store
+from agentmem.contracts import (
+    PHASES,
+    DreamInput,
+    DreamReport,
+    PhaseName,
+    Phases,
+    PhaseSettings,
+    Store,
+)
 from agentmem.dev_server import dev_server
+from agentmem.dreaming import patience, workflow
 from agentmem.dreaming.hook import dream_id
 from agentmem.memory.providers.protocol import TransactionalProvider, TranscriptRow
 from agentmem.memory.providers.registry import Providers
 from agentmem.memory.providers.sql import SqlProvider
-from agentmem.testing import Reply, Request, ScriptedModel
+from agentmem.policies import ActivityOptions
+from agentmem.testing import Reply, Request, ScriptedModel, fail
 from agentmem.values import JSONObject
 from tests.dreams import (
     NOON,
@@ -77,13 +89,16 @@ async def prepared(provider: TransactionalProvider, scope: str) -> None:
     await provider.append("a", scope, [row])
 
 
+ONCE: Phases = {name: PhaseSettings(attempts=1) for name in PHASES}
+
+
 async def started(
-    client: Client, queue: str, scope: str, provider: str
+    client: Client, queue: str, scope: str, provider: str, phases: Phases | None = None
 ) -> WorkflowHandle[Any, DreamReport]:
     """Start the scope's dream."""
     return await client.start_workflow(
         AgentDream.run,
-        DreamInput(agent="a", scope=scope, provider=provider),
+        DreamInput(agent="a", scope=scope, provider=provider, phases=phases or {}),
         id=dream_id(Store(provider=provider, agent="a", scope=scope)),
         task_queue=queue,
     )
@@ -103,10 +118,11 @@ async def is_right(provider: TransactionalProvider, scope: str, report: DreamRep
 async def test_a_worker_killed_in_every_phase(
     env: WorkflowEnvironment, client: Client, tmp_path: Path
 ) -> None:
-    """SIGKILL while four dreams wait for their models, each in another phase.
+    """SIGKILL while four dreams wait for their models, each in another phase of one attempt.
 
-    Only the calls in flight are asked again, byte for byte; what was recorded is never paid twice,
-    nothing is stored before the commit, and each commit is one.
+    A worker that is lost takes up no attempt. Only the calls in flight are asked again, byte for
+    byte; what was recorded is never paid twice, nothing is stored before the commit, and each
+    commit is one.
     """
     scripts = {name: served(learned()) for name in PHASES}
     held = {name: asyncio.Event() for name in PHASES}
@@ -141,7 +157,7 @@ async def test_a_worker_killed_in_every_phase(
         process = await worker()
         try:
             store = "sqlite:memory.db"
-            dreams = [await started(client, queue, scope, store) for scope in scopes.values()]
+            dreams = [await started(client, queue, scope, store, ONCE) for scope in scopes.values()]
             for one in held.values():
                 await asyncio.wait_for(one.wait(), 60)
             for scope in scopes.values():
@@ -174,33 +190,40 @@ async def working(client: Client, stores: Providers, ask: Any) -> AsyncGenerator
 
 
 class Outage:
-    """A database that goes away for seconds, as often as it is told to.
+    """A database that goes away as often as it is told to.
 
     Args:
         server: Its server.
         url: Its URL.
+        seconds: When it comes back by itself; None for never.
 
     Attributes:
         times: How often it went away.
     """
 
-    def __init__(self, server: PostgresServer, url: str) -> None:
+    def __init__(self, server: PostgresServer, url: str, seconds: float | None = 1.5) -> None:
         self.times = 0
+        self._seconds = seconds
         self._server = server
         self._name = urlsplit(url).path.removeprefix("/")
         self._returning: set[asyncio.Task[None]] = set()
 
     async def begin(self) -> None:
-        """Let nobody in and throw all out; it comes back by itself."""
+        """Let nobody in and throw all out."""
         await self._server.execute(f"ALTER DATABASE {self._name} ALLOW_CONNECTIONS false")
         await self._server.execute(
             f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{self._name}'"
         )
         self.times += 1
-        self._returning.add(asyncio.create_task(self._end()))
+        if self._seconds is not None:
+            self._returning.add(asyncio.create_task(self._end_after(self._seconds)))
 
-    async def _end(self) -> None:
-        await asyncio.sleep(1.5)
+    async def _end_after(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+        await self.end()
+
+    async def end(self) -> None:
+        """Let everybody in again."""
         await self._server.execute(f"ALTER DATABASE {self._name} ALLOW_CONNECTIONS true")
 
 
@@ -282,6 +305,123 @@ async def test_a_database_that_goes_away_before_begin_and_within_the_commit(
         if one.HasField("activity_task_started_event_attributes")
     }
     assert max(attempts) > 1
+    await stores.close()
+
+
+async def waits_for(handle: WorkflowHandle[Any, Any], what: str) -> str:
+    """Wait until people see that a dream waits; returns the line up to its reason."""
+    async with asyncio.timeout(60):
+        while True:
+            metadata: Any = await handle.query("__temporal_workflow_metadata")
+            line = metadata.current_details.partition("\n")[0]
+            if line.startswith(f"waiting for {what} since "):
+                return line.partition(" (")[0]
+            await asyncio.sleep(0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+async def test_a_worker_killed_while_its_dream_waits(
+    env: WorkflowEnvironment, client: Client, tmp_path: Path
+) -> None:
+    """SIGKILL in a wait for the model changes nothing: another worker goes on with the wait."""
+    script = served(learned())
+    back = asyncio.Event()
+    asked: list[PhaseName] = []
+
+    async def serve(request: Request) -> Reply:
+        asked.append(phase_of(request.body))
+        if asked[-1] == "consolidate" and not back.is_set():
+            return fail(503, "overloaded")
+        return await script(request)
+
+    queue, scope = f"queue-{uuid.uuid4()}", f"user-{uuid.uuid4()}"
+    provider = await (stores := Providers(tmp_path)).get("sqlite:memory.db")
+    await prepared(provider, scope)
+    async with ScriptedModel(serve) as model:
+        address = env.client.service_client.config.target_host
+
+        async def worker() -> asyncio.subprocess.Process:
+            return await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "tests.faults.dream_worker"),
+                *(address, queue, str(tmp_path), model.base_url),
+                cwd=ROOT,
+            )
+
+        process = await worker()
+        try:
+            handle = await started(client, queue, scope, "sqlite:memory.db", ONCE)
+            since = await waits_for(handle, "the model")
+            process.kill()
+            await process.wait()
+            tried = len(asked)
+            process = await worker()
+            assert await waits_for(handle, "the model") == since
+            async with asyncio.timeout(60):
+                while len(asked) == tried:  # noqa: ASYNC110 - another process asks
+                    await asyncio.sleep(0.05)
+            assert (await provider.recall("a", scope))["home"] == "Lives in Oslo"
+            back.set()
+            await is_right(provider, scope, await handle.result())
+        finally:
+            process.kill()
+            await process.wait()
+    paid = [phase for phase in asked if phase != "consolidate"]
+    assert paid == ["orient", "gather_signal", "prune"]
+    await stores.close()
+
+
+@pytest.mark.slow
+@pytest.mark.postgresql
+@pytest.mark.timeout(240)
+async def test_a_database_that_is_away_for_longer_than_attempts_last(
+    client: Client,
+    tmp_path: Path,
+    postgres_server: PostgresServer,
+    postgresql_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Away in `begin` and in the commit until somebody mends it: the dream waits, and is whole.
+
+    No reply is paid twice, and the gate counts nothing.
+    """
+    monkeypatch.setattr(patience, "FIRST_WAIT", timedelta(seconds=0.1))
+    monkeypatch.setattr(patience, "LONGEST_WAIT", timedelta(seconds=0.5))
+    for name in ("BEGIN", "COMMIT"):
+        options: ActivityOptions = getattr(workflow, name)
+        once: ActivityOptions = {**options, "retry_policy": RetryPolicy(maximum_attempts=1)}
+        monkeypatch.setattr(workflow, name, once)
+    script = learned()
+    outage = Outage(postgres_server, postgresql_url, seconds=None)
+    scope = f"user-{uuid.uuid4()}"
+    stores = Providers(tmp_path, postgresql_url)
+    provider = await stores.get("postgresql")
+    assert isinstance(provider, SqlProvider)
+    await prepared(provider, scope)
+    engine = await provider.database.write(lambda connection: connection.engine)
+    writes: list[str] = []
+
+    def go_away(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        if statement.startswith("INSERT INTO agentmem_fact_versions"):
+            writes.append(statement)
+            if len(writes) == 1:
+                await_only(outage.begin())
+
+    event.listen(engine, "before_cursor_execute", go_away)
+    async with working(client, stores, script) as queue:
+        await outage.begin()
+        handle = await started(client, queue, scope, "postgresql", ONCE)
+        await waits_for(handle, "the store")
+        await outage.end()
+        async with asyncio.timeout(60):
+            while outage.times < 2:  # noqa: ASYNC110 - the driver's event tells no event loop
+                await asyncio.sleep(0.05)
+        await waits_for(handle, "the store")
+        await outage.end()
+        report = await handle.result()
+    event.remove(engine, "before_cursor_execute", go_away)
+    await is_right(provider, scope, report)
+    assert [phase_of(request) for request in script.requests] == list(PHASES)
     await stores.close()
 
 

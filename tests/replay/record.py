@@ -100,6 +100,11 @@ async def dream(s: Stack) -> Handle:
     return found
 
 
+async def dream_that_waited(s: Stack) -> Handle:
+    """A dream that waits twice for its model, which is overloaded."""
+    return await dream(s)
+
+
 async def _short_session(s: Stack) -> Handle:
     handle = await s.start(agent="short", session=True, message="one")
     for text in ("two", "three", "four"):
@@ -183,6 +188,10 @@ SHORT = [reply(text) for text in ("1", "2", "3", "4")]
 MODEL = "openai/test-model"
 CANCELLED = [reply(calls=[call("ping")]), hang(), reply("fine")]
 PEOPLE = [reply(calls=[call("ask_user", question="Where?"), call("ping")]), reply("done")]
+WAITED = [
+    *(reply("Nice."), fail(503, "overloaded"), fail(503, "overloaded")),
+    reply(calls=[call("submit_findings", findings=[])]),
+]
 TOO_SLOW = reply(calls=[call("dawdle")])
 
 Record = Callable[[Stack], Awaitable[Handle]]
@@ -192,6 +201,7 @@ RECORDS: dict[str, tuple[Record, str, list[Any]]] = {
     "approval": (approval, "openai/test-model", APPROVAL),
     "session_with_dream": (session_with_dream, OFFLINE, []),
     "dream": (dream, OFFLINE, []),
+    "dream_that_waited": (dream_that_waited, MODEL, WAITED),
     "structured_output": (structured_output, MODEL, [reply("Oslo"), reply('{"name": "Oslo"}')]),
     "cancelled_turn": (cancelled_turn, MODEL, CANCELLED),
     "people": (people, MODEL, PEOPLE),

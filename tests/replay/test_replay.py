@@ -43,6 +43,7 @@ def test_there_are_histories_of_each_kind() -> None:
         "approval",
         "session_with_dream",
         "dream",
+        "dream_that_waited",
         "run_that_goes_on",
         "run_that_was_handed_on",
         "structured_output",

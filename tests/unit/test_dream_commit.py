@@ -64,7 +64,7 @@ async def test_beginning_twice_opens_one_dream(scene: Scene) -> None:
 
 
 async def test_nothing_new_asks_no_model_and_counts_no_attempt(scene: Scene) -> None:
-    """Without new messages there is nothing to dream of (M-23)."""
+    """Without new messages there is nothing to dream of."""
     await scene.knows("home", "Lives in Oslo")
     begun = await scene.begin()
     assert (begun.status, begun.facts) == ("nothing_new", 1)
@@ -94,7 +94,7 @@ async def test_the_gates_threshold_is_a_setting(scene: Scene) -> None:
 
 
 async def test_a_round_reads_at_most_500_messages(scene: Scene) -> None:
-    """What does not fit waits for the next round, and every message is read once (H-17)."""
+    """What does not fit waits for the next round, and every message is read once."""
     for number in range(EVIDENCE_ROWS + 10):
         await scene.said(f"Message {number}.")
     first = await scene.begin()
@@ -218,7 +218,7 @@ async def test_nothing_touches_the_store_before_the_commit(scene: Scene) -> None
 
 
 async def test_committing_twice_changes_nothing_and_reports_the_same(scene: Scene) -> None:
-    """A commit whose answer was lost is a no-op with the same report (M-7)."""
+    """A commit whose answer was lost is a no-op with the same report."""
     await scene.said("My cat is named Momo.")
     begun = await scene.begin()
     for name in PHASES:
@@ -230,7 +230,7 @@ async def test_committing_twice_changes_nothing_and_reports_the_same(scene: Scen
 
 
 async def test_five_dreams_over_one_conversation_change_it_once(scene: Scene) -> None:
-    """Dreaming again over the same conversation changes nothing and asks nothing (H-06)."""
+    """Dreaming again over the same conversation changes nothing and asks nothing."""
     await scene.said("My cat is named Momo.")
     statuses: list[str] = []
     asked: list[int] = []
@@ -239,7 +239,7 @@ async def test_five_dreams_over_one_conversation_change_it_once(scene: Scene) ->
         statuses.append((await scene.dream(script)).status)
         asked.append(len(script.requests))
     assert statuses == ["completed", *["nothing_new"] * 4]
-    assert asked == [2, 0, 0, 0, 0]
+    assert asked == [3, 0, 0, 0, 0]
     assert [fact.version for fact in await scene.provider.entries(AGENT, SCOPE)] == [1]
 
 
@@ -253,7 +253,7 @@ async def test_explicitly_nothing_learned_moves_the_cursor(scene: Scene) -> None
 
 
 async def test_a_failed_dream_leaves_the_messages_for_the_next(scene: Scene) -> None:
-    """A model that fails for good changes nothing; the next dream reads the same (H-08, M-21)."""
+    """A model that fails for good changes nothing; the next dream reads the same."""
     await scene.knows("home", "Lives in Oslo")
     await scene.said("My cat is named Momo.")
     with pytest.raises(ModelCallError):
@@ -265,7 +265,7 @@ async def test_a_failed_dream_leaves_the_messages_for_the_next(scene: Scene) -> 
 
 
 async def test_a_fact_that_the_live_agent_changed_wins(scene: Scene) -> None:
-    """What changed meanwhile stays and is reported as a conflict; the rest commits (H-09)."""
+    """What changed meanwhile stays and is reported as a conflict; the rest commits."""
     await scene.knows("city", "Lives in Oslo")
     await scene.knows("job", "Works as a baker")
     await scene.said("I moved to Bergen, and I work as a nurse now.")

@@ -32,7 +32,7 @@ FINDINGS = '{"findings": [{"statement": "Likes tea"}]}'
     ids=["plain", "fence", "note", "two", "twice", "call", "raw-break", "fence-inside"],
 )
 def test_a_hand_in_is_found_in_text(text: str) -> None:
-    """Fences, prose, braces before it and other objects do not hide a hand-in (H-01, M-19)."""
+    """Fences, prose, braces before it and other objects do not hide a hand-in."""
     found = read_text("gather_signal", text)
     assert found is not None
     assert [finding.statement for finding in found.findings] == ["Likes tea"]
@@ -54,7 +54,7 @@ def test_a_hand_in_is_found_in_text(text: str) -> None:
     ids=["prose", "empty", "bare", "cut", "comma", "text", "list", "braces", "deep"],
 )
 def test_what_is_no_hand_in_is_none(text: str) -> None:
-    """What does not read as a hand-in is asked for again, never taken for an empty one (M-19)."""
+    """What does not read as a hand-in is asked for again, never taken for an empty one."""
     assert read_text("gather_signal", text) is None
 
 
@@ -104,7 +104,7 @@ def test_slips_of_type_cost_a_field_and_not_the_item() -> None:
 
 
 def test_items_that_cannot_be_read_are_named() -> None:
-    """An unknown operation or a missing key is a line for the model and the report (H-02)."""
+    """An unknown operation or a missing key is a line for the model and the report."""
     items = [{"op": "explode", "key": "x"}, {"op": "add"}, "text", {"op": "add", "key": "k"}]
     found = read_hand_in("consolidate", {"changes": items})
     assert found.problems == [
@@ -121,7 +121,7 @@ def test_hand_ins_are_bounded() -> None:
     found = read_hand_in("gather_signal", {"findings": many})
     assert (len(found.findings), found.problems) == (
         MAX_FINDINGS,
-        ["5 more than the limit of 40 were not read"],
+        ["5 of 45 are over the limit of 40; hand them in now"],
     )
     made = [{"op": "remove", "key": f"k{number}"} for number in range(MAX_CHANGES + 1)]
     assert len(read_hand_in("prune", {"changes": made}).changes) == MAX_CHANGES

@@ -54,7 +54,7 @@ def proposing(*made: JSONObject) -> Script:
 
 
 async def test_one_that_invents_keys_and_evidence(scene: Scene) -> None:
-    """M-16, M-2: what does not exist is named in the report, and the rest of the dream stands."""
+    """What does not exist is named in the report, and the rest of the dream stands."""
     script = proposing(
         {"op": "update", "key": "citty", "value": "Bike is red", "evidence": ["a1"]},
         {"op": "remove", "key": "nowhere", "reason": "expired"},
@@ -73,15 +73,18 @@ async def test_one_that_invents_keys_and_evidence(scene: Scene) -> None:
 
 @pytest.mark.parametrize("reason", ["", "duplicate", "expired", "retracted", "asked_to_forget"])
 async def test_one_that_deletes_everything(scene: Scene, reason: str) -> None:
-    """H-03, M-9: whatever it gives as a reason, each removal is held, and the report lists it."""
+    """Whatever it gives as a reason, each removal is held, and the report lists it.
+
+    It also says yes to all that it is asked about, and is believed in nothing then.
+    """
     gone = [{"op": "remove", "key": key, "reason": reason, "evidence": ["a3"]} for key in KNOWN]
     report = await harmless(scene, proposing(*gone))
-    assert report.changes == {"accepted": 1, "held": len(KNOWN)}
+    assert report.changes == {"tentative": 1, "held": len(KNOWN)}
     assert all(line.startswith("held remove") for line in report.held)
 
 
 async def test_one_that_echoes_everything(scene: Scene) -> None:
-    """M-3: storing what is stored writes no version and confirms nothing that nobody said."""
+    """Storing what is stored writes no version and confirms nothing that nobody said."""
     again = [{"op": "update", "key": key, "value": value} for key, value in KNOWN.items()]
     await harmless(scene, proposing(*again))
     facts = await scene.provider.entries("assistant", "user-1", list(KNOWN))
@@ -89,7 +92,7 @@ async def test_one_that_echoes_everything(scene: Scene) -> None:
 
 
 async def test_one_that_never_stops_calling(scene: Scene) -> None:
-    """M-30: one call a reply, for ever: each phase ends at its limit, and the bound is theirs."""
+    """One call a reply, for ever: each phase ends at its limit, and the bound is theirs."""
 
     async def recalls(_: JSONObject) -> Answer:
         return calls(("recall_memory", {"keys": ["city"]}))
@@ -107,7 +110,7 @@ async def test_one_that_never_stops_calling(scene: Scene) -> None:
 
 @pytest.mark.parametrize("size", [500_000, 2_500])
 async def test_one_that_writes_a_book(scene: Scene, size: int) -> None:
-    """M-40: a value of 500 kB is refused, kept nowhere, and the report stays small."""
+    """A value of 500 kB is refused, kept nowhere, and the report stays small."""
     book = {"op": "add", "key": "book", "value": "Bike is red. " * (size // 13)}
     script = proposing(book | {"evidence": ["a1"]})
     # Arguments of 500 kB are not read at all, and it is asked once more.
@@ -119,17 +122,8 @@ async def test_one_that_writes_a_book(scene: Scene, size: int) -> None:
     assert ["rejected add book" in line for line in report.held] == [True] * (size < 500_000)
 
 
-async def test_one_that_answers_in_another_script(scene: Scene) -> None:
-    """What shares nothing with its evidence is refused, in whatever letters (M-2)."""
-    russian = "пользователь живёт в большом городе и ездит на поезде"
-    report = await harmless(
-        scene, proposing({"op": "update", "key": "city", "value": russian, "evidence": ["a1"]})
-    )
-    assert report.held[0].startswith("rejected update city")
-
-
 async def test_one_that_answers_in_prose(scene: Scene) -> None:
-    """M-47: two requests in gather signal, then the dream fails and the messages wait."""
+    """Two requests in gather signal, then the dream fails and the messages wait."""
     script = Script(gather_signal=[says("You have a red bike!")] * 9)
     with pytest.raises(Exception, match="it answered in prose"):
         await scene.dream(script)
@@ -146,7 +140,7 @@ FORGED = (
 
 @pytest.mark.parametrize("role", ["tool_result", "assistant"])
 async def test_one_that_obeys_the_transcript(scene: Scene, role: str) -> None:
-    """H-10, M-51: forged roles and fences stay one line of data, and to obey them is in vain.
+    """Forged roles and fences stay one line of data, and to obey them is in vain.
 
     The fence here is even guessed right.
     """

@@ -51,7 +51,7 @@ def test_what_only_code_may_say_is_taken_from_no_model() -> None:
         id="c77",
         importance=77,
     )
-    assert decided(done) == ("rejected", "unproven", True)
+    assert decided(done) == ("held", "unproven", True)
     assert (done.id, done.reason, done.importance, done.witnesses) == ("c1", "", 5, [])
     assert done.reads == [Read(key="city", version=3)]
 
@@ -546,11 +546,11 @@ def test_one_subject_s_fact_is_not_another_s_by_key() -> None:
 @pytest.mark.parametrize(
     ("fields", "status"),
     [
-        ({"reason": "expired"}, "rejected"),
+        ({"reason": "expired"}, "held"),
         ({"reason": "expired", "until": "2026-01-10"}, "accepted"),
-        ({"reason": "expired", "until": "2026-12-10"}, "rejected"),
+        ({"reason": "expired", "until": "2026-12-10"}, "held"),
         ({"reason": "asked_to_forget", "evidence": ["a1"]}, "accepted"),
-        ({"reason": "asked_to_forget", "evidence": ["a2"]}, "rejected"),
+        ({"reason": "asked_to_forget", "evidence": ["a2"]}, "held"),
         ({"reason": "duplicate", "by": "visit"}, "accepted"),
         ({"reason": "duplicate", "by": "dentist"}, "rejected"),
     ],

@@ -1,4 +1,4 @@
-"""What was forgotten stays forgotten until a user says it again, over a real store (M-11)."""
+"""What was forgotten stays forgotten until a user says it again, over a real store."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -89,7 +89,9 @@ async def test_what_is_forgotten_while_a_dream_runs_stays_so(scene: Scene, key: 
     for name in ("orient", "gather_signal", "consolidate", "prune"):
         await scene.phase(name, begun, script)
     await scene.provider.write(*PLACE, [Write(key="phone", value=PHONE, writer="agent")])
-    await scene.provider.write(*PLACE, [Write(op="remove", key="phone", writer="agent")])
+    await scene.provider.write(
+        *PLACE, [Write(op="remove", key="phone", writer="agent", reason="asked_to_forget")]
+    )
     report = await scene.commit(begun)
     assert await scene.facts() == {}
     assert (report.keys_after, len(report.held)) == (0, 1)
@@ -120,10 +122,11 @@ def test_only_as_good_a_word_brings_a_fact_back() -> None:
         row("Thanks a lot!", at=later),
     ]
     on = draft(said=said, tombstones=[stone])
-    held = propose(on, "add", "phone", PHONE, evidence=["a1", "a2", "a3"])
+    fields = {"evidence": ["a1", "a2", "a3"], "quote": "As you said, your phone number"}
+    held = propose(on, "add", "phone", PHONE, **fields)
     assert (held.status, held.code) == ("held", "forgotten")
     weaker = draft(said=said, tombstones=[stone.replace(trust=Trust.ASSISTANT)])
-    done = propose(weaker, "add", "phone", PHONE, evidence=["a1", "a2", "a3"])
+    done = propose(weaker, "add", "phone", PHONE, **fields)
     assert done.status == "accepted"
 
 

@@ -265,18 +265,21 @@ async def test_the_smallest_context_of_the_phases_models_bounds_all(
             s.configuration.providers, Script(), model="plain", context=lambda m: contexts.get(m, 0)
         )
         opened: list[Any] = []
-        for run, models in enumerate([{}, {"orient": "small"}, dict.fromkeys(PHASES, "unknown")]):
+        unknown = dict.fromkeys(PHASES, "unknown")
+        cases = [{}, {"orient": "small"}, {"verify": "small"}, unknown]
+        for run, models in enumerate(cases):
             environment = ActivityEnvironment(client=client)
             environment.info = replace(
                 environment.info, workflow_id=dream_id(scope.store), workflow_run_id=f"r{run}"
             )
             phases = {name: {"model": model} for name, model in models.items()}
-            request = DreamInput.model_validate({**scope.input, "phases": phases})
+            begun = {**scope.input, "phases": phases, "limits": {"failures": 9}}
+            request = DreamInput.model_validate(begun)
             await environment.run(worker.begin, request)
             record = await scope.provider.dream("assistant", scope.store.scope, f"r{run}")
             assert record is not None
             opened.append(Sizes.model_validate(record.data.get("sizes", {})))
-        assert opened == [sizes(100_000), sizes(8_000), sizes(0)]
+        assert opened == [sizes(100_000), sizes(8_000), sizes(8_000), sizes(0)]
 
 
 async def test_a_phase_is_tried_as_often_as_it_is_set(client: Client, tmp_path: Path) -> None:

@@ -56,6 +56,7 @@ class Planning:
         memory = long_term_memory(sqlite("facts.db"), "assistant", "user-1")
         for key, until in untils.items():
             await memory.memorize(key, f"the {key}", until=until)
+        wrong = ""
         try:
             await memory.memorize("lunch", 1, until="tomorrow")
         except InvalidFact as error:

@@ -73,7 +73,8 @@ async def use(transactional: TransactionalProvider) -> None:
     assert_type(wm.keys(), list[str])
     ltm = long_term_memory(provider=sqlite("a.db"), agent="a", scope="s")
     assert_type(ltm, LongTermMemory)
-    await ltm.memorize("key", {"any": ["json", 1, None]})
+    await ltm.memorize("key", {"any": ["json", 1, None]}, until="2026-05-09")
+    await ltm.recall("key", details=True)
     for reference in (in_memory(), postgresql(), postgresql("env:URL")):
         LongTermMemory(reference, "a", "s")
     assistant = await agent(

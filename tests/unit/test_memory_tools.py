@@ -25,11 +25,13 @@ from agentmem.facts import (
     Write,
 )
 from agentmem.memory.notes import NOTES_BYTES, facts_text, keys_text
+from agentmem.memory.providers.adapter import PlainProvider
 from agentmem.memory.providers.protocol import TransactionalProvider
 from agentmem.memory.providers.registry import Providers
 from agentmem.memory.tools import HINT, MEMORY_TOOLS, memory_tools
 from agentmem.messages import Message, Role, ToolCall
 from agentmem.values import encoded_size
+from tests.providers.five_methods import FiveMethods
 
 SAID = datetime(2026, 3, 10, 9, 12, tzinfo=UTC)
 EVIDENCE = [Evidence(session="run", memory="wm0", message="m4", said_at=SAID)]
@@ -107,7 +109,7 @@ class Model:
 
 @pytest.fixture
 async def model(tmp_path: Path) -> AsyncIterator[Model]:
-    providers = Providers(tmp_path, registered={"down": Unreachable})
+    providers = Providers(tmp_path, registered={"down": Unreachable, "five": FiveMethods})
     yield Model(providers, Store(provider="sqlite:facts.db", agent="assistant", scope="user-1"))
     await providers.close()
 
@@ -594,3 +596,22 @@ async def test_a_model_sees_what_is_not_confirmed(model: Model) -> None:
     beside = {"not_confirmed": {"value": "Rome"} | at | why, "was": "Bergen"}
     assert c == {"key": "c", "value": "Oslo"} | at | beside
     assert set(d) == {"key", "value", "recorded", "since", "to"}
+
+
+async def test_facts_of_unknown_origin_count_as_the_users(model: Model) -> None:
+    """In a store of five methods: what somebody else put there takes a user's words to replace."""
+    model.store = Store(provider="named:five", agent="assistant", scope="user-1")
+    await model.call("store_memory", key="city", value="Oslo", until="2999-05-09")
+    [city] = await model.entries()
+    assert (city.trust, city.writer, city.state) == (Trust.ASSISTANT, "agent", "settled")
+    [line] = notes(await model.call("recall_memory"))
+    assert (line["until"], line["from"]) == ("2999-05-09", "the assistant")
+    provider = await model.provider()
+    assert isinstance(provider, PlainProvider)
+    await provider._theirs.memorize("assistant", "user-1", "city", "Rome")  # pyright: ignore[reportPrivateUsage]
+    assert (await model.call("store_memory", key="city", value="Bergen")).failed
+    said(model, "I moved to Bergen")
+    await model.call("store_memory", key="city", value="Bergen", quote="I moved to Bergen")
+    [city] = await model.entries()
+    assert (city.value, city.trust, city.expires_at) == ("Bergen", Trust.USER, None)
+    assert (await model.call("forget_memory", key="city")).content == 'Forgot "city".'

@@ -61,6 +61,23 @@ async def test_what_the_agent_stores_quotes_its_turn(client: Client, tmp_path: P
         assert (row.message, row.session, row.text) == (first, user.session, KEPT)
 
 
+async def test_what_the_agent_forgets_cites_its_turn(client: Client, tmp_path: Path) -> None:
+    """A quote of the user's message makes it the user's word, in a session too; it is redacted."""
+    script = [
+        reply(calls=[call("store_memory", key="city", value="Bergen", quote="i moved to bergen")]),
+        reply(calls=[call("forget_memory", key="city", quote="call 555-0199, my key")]),
+        reply("Good."),
+    ]
+    async with stack(client, tmp_path, script, extra=[Keeping, no_phones]) as s:
+        first = await s.run(Keeping.run, "ada", SAID, False)
+        stored, gone = await (await friends(s)).history("friend", "ada", "city")
+        assert (stored.trust, gone.trust) == ("user", "user")
+        assert (gone.op, gone.writer, gone.reason) == ("remove", "agent", "asked_to_forget")
+        for version, quote in ((stored, "i moved to bergen"), (gone, "call [phone], my key")):
+            (user,) = version.evidence
+            assert (user.message, user.role, user.quote) == (first, "user", quote)
+
+
 async def test_a_message_is_forgotten_after_it_was_appended(client: Client, tmp_path: Path) -> None:
     """Its text leaves the transcript and every quote with the next append, and once is enough."""
     script = [reply(calls=[call("store_memory", key="city", value="Bergen")]), reply("Good.")]
@@ -117,7 +134,7 @@ async def test_no_secret_leaves_its_place(
 
     script = [
         fail(500, f"the upstream refused sk-proj-{secrets[3]}-{'Ab3' * 9}"),
-        reply(calls=[call("store_memory", key="city", value="Bergen")]),
+        reply(calls=[call("store_memory", key="city", value="Bergen", quote="I moved to Bergen")]),
         reply("Good."),
     ]
     with caplog.at_level(logging.INFO):

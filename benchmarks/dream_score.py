@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentmem.contracts import Usage
-from agentmem.offline.text import content, fold, numbers, text_of
 from agentmem.facts import Fact, Trust
+from agentmem.offline.text import content, fold, numbers, text_of
 from agentmem.values import JSONObject, JSONValue
 from benchmarks.dream_case import Case
 

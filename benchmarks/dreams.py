@@ -20,8 +20,8 @@ from agentmem.contracts import Store
 from agentmem.dreaming.hook import dream_id
 from agentmem.facts import Evidence, Write
 from agentmem.memory.providers.protocol import TransactionalProvider, TranscriptRow
-from agentmem.testing import Reply, Request, reply
 from agentmem.offline.model import answer
+from agentmem.testing import Reply, Request, reply
 from benchmarks.report import Benchmark, Figures, Sheet
 from benchmarks.server import start_server
 from benchmarks.texts import CITIES

@@ -23,7 +23,6 @@ from agentmem.contracts import (
     PHASES,
     DreamInput,
     DreamReport,
-    PhaseName,
     Phases,
     PhaseSettings,
     Store,
@@ -52,6 +51,10 @@ from tests.postgres import PostgresServer
 from workflows.dream import AgentDream
 
 ROOT = Path(__file__).parents[2]
+
+
+ASKING = ("orient", "gather_signal", "consolidate", "verify", "prune")
+"""What asks the model in such a dream, in order: the phases, and the verification of changes."""
 
 
 def learned() -> Script:
@@ -118,20 +121,29 @@ async def is_right(provider: TransactionalProvider, scope: str, report: DreamRep
 async def test_a_worker_killed_in_every_phase(
     env: WorkflowEnvironment, client: Client, tmp_path: Path
 ) -> None:
-    """SIGKILL while four dreams wait for their models, each in another phase of one attempt.
+    """SIGKILL while five dreams wait for their models, each in another phase of one attempt.
+
+    The fifth waits in a verify request.
 
     A worker that is lost takes up no attempt. Only the calls in flight are asked again, byte for
     byte; what was recorded is never paid twice, nothing is stored before the commit, and each
     commit is one.
     """
-    scripts = {name: served(learned()) for name in PHASES}
-    held = {name: asyncio.Event() for name in PHASES}
-    asked: list[tuple[str, PhaseName, bytes]] = []
+    scripts = {name: served(learned()) for name in ASKING}
+    held = {name: asyncio.Event() for name in ASKING}
+    fences: dict[str, str] = {}
+    asked: list[tuple[str, str, bytes]] = []
 
     async def serve(request: Request) -> Reply:
         phase = phase_of(request.body)
-        lines = blocks_of(request.body)["FACTS"]
-        (holds,) = [line["v"] for line in lines if line.get("k") == "held_in"]
+        # A verify request shows no facts; the fence of its data is its dream's.
+        if phase == "verify":
+            fence = str(request.messages[1]["content"]).split("\n")[1].split()[-1]
+        else:
+            fence = str(request.messages[1]["content"]).split("\n")[0].split()[-1]
+            lines = blocks_of(request.body)["FACTS"]
+            (fences[fence],) = [line["v"] for line in lines if line.get("k") == "held_in"]
+        holds = fences[fence]
         asked.append((holds, phase, request.raw))
         if phase == holds and not held[holds].is_set():
             held[holds].set()
@@ -139,7 +151,7 @@ async def test_a_worker_killed_in_every_phase(
         return await scripts[holds](request)
 
     queue = f"queue-{uuid.uuid4()}"
-    scopes = {name: f"{name}-{uuid.uuid4()}" for name in PHASES}
+    scopes = {name: f"{name}-{uuid.uuid4()}" for name in ASKING}
     provider = await (stores := Providers(tmp_path)).get("sqlite:memory.db")
     for name, scope in scopes.items():
         await prepared(provider, scope)
@@ -170,9 +182,9 @@ async def test_a_worker_killed_in_every_phase(
                 await provider.forget("a", scope, "held_in")
                 await is_right(provider, scope, report)
                 mine = [(phase, raw) for holds, phase, raw in asked if holds == name]
-                expected = [phase for phase in PHASES for _ in range(1 + (phase == name))]
+                expected = [phase for phase in ASKING for _ in range(1 + (phase == name))]
                 assert [phase for phase, _ in mine] == expected
-                place = PHASES.index(name)
+                place = ASKING.index(name)
                 assert mine[place][1] == mine[place + 1][1]
         finally:
             process.kill()
@@ -255,10 +267,10 @@ async def test_a_database_that_goes_away_in_every_phase(
         handle = await started(client, queue, scope, "postgresql", ONCE)
         report = await handle.result()
     await is_right(provider, scope, report)
-    assert gone == list(PHASES)
-    assert outage.times == len(PHASES)
+    assert gone == list(ASKING)
+    assert outage.times == len(ASKING)
     assert [phase_of(request) for request in script.requests] == [
-        phase for phase in PHASES for _ in range(2)
+        phase for phase in ASKING for _ in range(2)
     ]
     await stores.close()
 
@@ -298,7 +310,7 @@ async def test_a_database_that_goes_away_before_begin_and_within_the_commit(
     event.remove(engine, "before_cursor_execute", go_away)
     await is_right(provider, scope, report)
     assert (outage.times, len(statements)) == (2, 2)
-    assert [phase_of(request) for request in script.requests] == list(PHASES)
+    assert [phase_of(request) for request in script.requests] == list(ASKING)
     attempts = {
         one.activity_task_started_event_attributes.attempt
         for one in (await handle.fetch_history()).events
@@ -327,7 +339,7 @@ async def test_a_worker_killed_while_its_dream_waits(
     """SIGKILL in a wait for the model changes nothing: another worker goes on with the wait."""
     script = served(learned())
     back = asyncio.Event()
-    asked: list[PhaseName] = []
+    asked: list[str] = []
 
     async def serve(request: Request) -> Reply:
         asked.append(phase_of(request.body))
@@ -367,7 +379,7 @@ async def test_a_worker_killed_while_its_dream_waits(
             process.kill()
             await process.wait()
     paid = [phase for phase in asked if phase != "consolidate"]
-    assert paid == ["orient", "gather_signal", "prune"]
+    assert paid == ["orient", "gather_signal", "verify", "prune"]
     await stores.close()
 
 
@@ -421,7 +433,7 @@ async def test_a_database_that_is_away_for_longer_than_attempts_last(
         report = await handle.result()
     event.remove(engine, "before_cursor_execute", go_away)
     await is_right(provider, scope, report)
-    assert [phase_of(request) for request in script.requests] == list(PHASES)
+    assert [phase_of(request) for request in script.requests] == list(ASKING)
     await stores.close()
 
 

@@ -120,7 +120,7 @@ def learned() -> Script:
 
 def requests_of(script: Script) -> list[str]:
     """Return the phases that asked the model, in order."""
-    return [request["messages"][2]["content"].split()[1] for request in script.requests]
+    return [phase_of(request) for request in script.requests]
 
 
 async def test_a_dream_turns_messages_into_facts(client: Client, tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ async def test_a_dream_turns_messages_into_facts(client: Client, tmp_path: Path)
         assert (report.status, report.summary) == ("completed", "1 added.")
         assert (report.keys_before, report.keys_after, report.rounds) == (0, 1, 1)
         assert report.dream == handle.first_execution_run_id
-        assert report.usage.requests == 2
+        assert report.usage.requests == 3
         assert report.usage.prompt > 0
         assert await scope.facts() == {"pet": "Cat is named Momo"}
         s.model.assert_strict()
@@ -224,8 +224,8 @@ async def test_a_retried_phase_pays_only_for_the_call_in_flight(
         scope = await Scope.make(s)
         await scope.said("My cat is named Momo.")
         await scope.dream()
-        assert requests_of(script) == ["gather_signal", *["consolidate"] * 3]
-        second, third = script.requests[2:]
+        assert requests_of(script) == ["gather_signal", *["consolidate"] * 3, "verify"]
+        second, third = script.of("consolidate")[1:]
         assert second == third
         assert await scope.facts() == {"pet": "Cat is named Momo"}
 

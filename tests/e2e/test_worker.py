@@ -307,8 +307,8 @@ async def test_local_runs_a_script_alone(tmp_path: Path) -> None:
     value = "Cat is named Momo"
     serve = served(
         Script(
-            gather_signal=findings({"statement": value}),
-            consolidate=changes({"op": "add", "key": "cat", "value": value}),
+            gather_signal=findings({"statement": value, "evidence": ["a1"]}),
+            consolidate=changes({"op": "add", "key": "cat", "value": value, "findings": ["f1"]}),
         )
     )
 

@@ -25,7 +25,7 @@ from agentmem.dreaming.hook import ID_BYTES, dream, dream_id
 from agentmem.facts import KEY_BYTES
 from agentmem.policies import dream_run_timeout
 from agentmem.testing import Reply, Request
-from tests.dreams import Answer, Script, changes, findings, served
+from tests.dreams import Answer, Script, blocks_of, changes, findings, served
 from tests.stack import Stack, stack, task_failures
 from tests.talk import Chat, Talk
 
@@ -61,15 +61,28 @@ def learned(*names: str) -> Script:
     """Script a dream that learns each cat's name that it reads about."""
 
     async def find(request: Any) -> Answer:
-        text = request["messages"][2]["content"]
-        told = [f"Cat is named {name}" for name in names if f"named {name}" in text]
-        return findings(*({"statement": statement} for statement in told))
+        lines = blocks_of(request)["TRANSCRIPT"]
+        told = {
+            name: [line["id"] for line in lines if f"named {name}" in line.get("text", "")]
+            for name in names
+        }
+        return findings(
+            *(
+                {"statement": f"Cat is named {name}", "evidence": cited[:1]}
+                for name, cited in told.items()
+                if cited
+            )
+        )
 
     async def add(request: Any) -> Answer:
-        text = request["messages"][2]["content"]
-        told = [name for name in names if f"named {name}" in text]
+        found = {line["statement"]: line["f"] for line in blocks_of(request)["FINDINGS"]}
+        told = [name for name in names if f"Cat is named {name}" in found]
         return changes(
-            *({"op": "add", "key": f"cat_{name}", "value": f"Cat is named {name}"} for name in told)
+            *(
+                {"op": "add", "key": f"cat_{name}", "value": f"Cat is named {name}"}
+                | {"findings": [found[f"Cat is named {name}"]]}
+                for name in told
+            )
         )
 
     return Script(gather_signal=[find] * 9, consolidate=[add] * 9)

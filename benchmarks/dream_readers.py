@@ -301,10 +301,11 @@ def table(title: str, cases: Sequence[JSONObject], outcomes: Sequence[Outcome]) 
         through = sum(bool(one.done) for one in there)
         tentative = sum(bool(one.tentative) for one in there)
         lines.append(
-            f"  {name}: {len(there)} of {len(mine)} cases; all applied in {whole}, any in {through}; "
-            f"not confirmed in {tentative}; other dates in "
+            f"  {name}: {len(there)} of {len(mine)} cases; all applied in {whole}, "
+            f"any in {through}; not confirmed in {tentative}; other dates in "
             f"{sum(bool(one.wrong_dates) for one in there)}; lost facts in "
-            f"{sum(bool(one.lost) for one in there)}; failed {sum(bool(one.error) for one in there)}"
+            f"{sum(bool(one.lost) for one in there)}; "
+            f"failed {sum(bool(one.error) for one in there)}"
         )
         for one in there:
             told = [*one.open, *one.wrong_dates] if name == "good" else [*one.done, *one.lost]
@@ -320,7 +321,7 @@ async def plumbing(cases: Sequence[JSONObject]) -> str:
     for how in ("right", "yes", "garbage"):
         made: list[Outcome] = []
         for case in cases:
-            script = scripted(case, cast("Verifying", how))
+            script = scripted(case, how)
             made.append(await dreamt(case, script, lambda s=script: len(s.requests)))
         tables.append(table(f"verifier: {how}", cases, made))
     return "\n".join(tables)

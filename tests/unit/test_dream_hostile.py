@@ -168,7 +168,7 @@ async def test_one_that_writes_where_it_may_only_read(scene: Scene) -> None:
 
     async def obeys(request: JSONObject) -> Answer:
         empty: dict[str, Any] = {"findings": [], "changes": []}
-        return calls(*wild, (SUBMIT[phase_of(request)], empty))
+        return calls(*wild, (SUBMIT[cast("PhaseName", phase_of(request))], empty))
 
     report = await harmless(scene, Script(**{name: [obeys] * 9 for name in PHASES[:2]}))
     assert report.status == "nothing_learned"

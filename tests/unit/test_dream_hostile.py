@@ -1,11 +1,11 @@
 """Weak and hostile models, each through a whole dream: the store, the report, the cost."""
 
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from agentmem.contracts import PHASES, DreamReport
+from agentmem.contracts import PHASES, DreamReport, PhaseName
 from agentmem.dreaming.prompts import nonce, read_blocks
 from agentmem.dreaming.tools import SUBMIT
 from agentmem.facts import Trust

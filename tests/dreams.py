@@ -189,7 +189,7 @@ class Script:
                 found = lines.get(name)
                 items += cast("list[Any]", found) if isinstance(found, list) else []
             for item in items:
-                if not isinstance(item, dict) or "quote" in item:
+                if not isinstance(item, dict) or "quote" in item or item.get("findings"):
                     continue
                 line = cast("JSONObject", item)
                 cited = line.get("evidence")

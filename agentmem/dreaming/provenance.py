@@ -144,7 +144,7 @@ def _citation(
 ) -> Citation:
     agreed = agreed if agreed and _agrees(agreed, quoted, rows) else ""
     others: list[str] = [agreed] if agreed else []
-    named = list(dict.fromkeys([quoted, *cited, *others]))
+    named = list(dict.fromkeys([*cited, quoted, *others]))
     return Citation(
         evidence=list(cited),
         quoted=quoted,

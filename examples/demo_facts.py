@@ -52,7 +52,8 @@ def show_verified(facts: list[Fact], screen: Screen) -> None:
     for fact in facts:
         if fact.was and fact.evidence:
             quote = fact.evidence[-1].quote
-            screen.row("verified", f'{fact.key}: {fact.was.value} → {fact.value}, by "{quote}"')
+            told = f'{fact.key}: "{fact.value}" replaces "{fact.was.value}", by "{quote}"'
+            screen.row("verified", told)
 
 
 def check(facts: list[Fact], screen: Screen) -> None:

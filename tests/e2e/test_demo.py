@@ -29,6 +29,8 @@ async def test_the_demo_shows_what_it_promises(tmp_path: Path) -> None:
     phases = ("orient", "gather_signal", "consolidate", "prune")
     shown = [line.split()[0] for line in demo.lines if " → " in line and "tool" not in line]
     assert tuple(shown) == phases
+    assert 'replaces "Lives in Bergen"' in demo.text
+    assert "the verification stopped what was said as a joke" in demo.text
     second = demo.text.partition("Session two")[2]
     assert "Moved to Oslo" in second
     assert second.count("/namespaces/default/workflows/") == 3

@@ -5,7 +5,6 @@ makes the id a lock: one dream a scope at a time. Whoever finds one running tell
 more, and it goes round again.
 """
 
-import asyncio
 import hashlib
 from collections.abc import Mapping
 from datetime import timedelta
@@ -28,6 +27,7 @@ from agentmem.contracts import (
     Resolve,
     Store,
 )
+from agentmem.deadline import within
 from agentmem.errors import ConfigurationError, DreamFailed
 from agentmem.failures import describe
 from agentmem.policies import DREAM_RUN_TIMEOUT, MEMORY, TASK_TIMEOUT
@@ -133,7 +133,7 @@ class DreamHook:
     async def __call__(self, agent_name: str, value: Any) -> None:
         """Start the dream within 10 seconds; what goes wrong is one warning."""
         try:
-            await asyncio.wait_for(self._start(), START_TIMEOUT.total_seconds())
+            await within(START_TIMEOUT, self._start())
         except TimeoutError:
             temporal.logger.warning("%s: no dream was started within %s", agent_name, START_TIMEOUT)
         except Exception as error:

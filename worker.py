@@ -31,6 +31,7 @@ from agentmem.errors import ConfigurationError
 from agentmem.memory.retention import retention
 from agentmem.redaction import redactor
 from agentmem.settings import load_settings
+from agentmem.update_limit import UpdateLimit
 
 HERE = Path(__file__).resolve().parent
 
@@ -65,7 +66,7 @@ def build_worker(
     toolbox = configuration.toolbox
     cache = MessageCache(configuration.settings.message_cache_bytes)
     redact = redactor(app.redact)
-    sandbox = SandboxedWorkflowRunner(restrictions=SANDBOX)
+    sandbox = UpdateLimit(SandboxedWorkflowRunner(restrictions=SANDBOX))
     agents = AgentActivities(
         agents=configuration.agents, toolbox=toolbox, providers=providers, model=model
     )
@@ -90,7 +91,9 @@ def build_worker(
             # other bug it would leave it running with failing tasks.
             workflow_failure_exception_types=[ValidationError],
             workflow_runner=sandbox,
-            unsandboxed_workflow_runner=sandbox if strict else UnsandboxedWorkflowRunner(),
+            unsandboxed_workflow_runner=(
+                sandbox if strict else UpdateLimit(UnsandboxedWorkflowRunner())
+            ),
             # For sync activities of the app; its threads start as they are needed.
             activity_executor=ThreadPoolExecutor(100) if app.activities else None,
             graceful_shutdown_timeout=GRACE,

@@ -16,6 +16,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from agentmem.contracts import Answer
 from agentmem.errors import ConfigurationError, RollingOver, SessionBusy
+from agentmem.inputs import parse_text
 
 DEFAULT_ADDRESS = "localhost:7233"
 
@@ -132,10 +133,12 @@ async def ask(
             changing to a new run, or four messages are waiting in it.
 
     Raises:
+        InvalidInput: The message is blank, or over 1 MiB encoded: nothing was sent.
         WorkflowUpdateFailedError: The turn failed, or the session did not take the message; the
             cause is an ApplicationError whose type says which. The session goes on.
         temporalio.service.RPCError: There is no such session, or it has ended.
     """
+    parse_text([message], "the message")
     turn = turn or str(uuid4())
     deadline = asyncio.get_running_loop().time() + patience.total_seconds()
     pause = 0.05

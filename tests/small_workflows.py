@@ -64,3 +64,18 @@ class Forgetful:
     async def run(self) -> None:
         """Fail the workflow task."""
         raise KeyError("the bug")
+
+
+@workflow.defn
+class Patient:
+    """Takes updates for as long as it is let."""
+
+    @workflow.run
+    async def run(self) -> None:
+        """Wait."""
+        await workflow.wait_condition(lambda: False)
+
+    @workflow.update
+    async def say(self, text: str) -> int:
+        """Return the length of a text."""
+        return len(text)

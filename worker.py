@@ -11,7 +11,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 from temporalio.client import Client
-from temporalio.worker import UnsandboxedWorkflowRunner, Worker
+from temporalio.common import VersioningBehavior, WorkerDeploymentVersion
+from temporalio.worker import UnsandboxedWorkflowRunner, Worker, WorkerDeploymentConfig
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 from activities.agents import AgentActivities
@@ -30,7 +31,7 @@ from agentmem.dev_server import dev_server
 from agentmem.errors import ConfigurationError
 from agentmem.memory.retention import retention
 from agentmem.redaction import redactor
-from agentmem.settings import load_settings
+from agentmem.settings import Settings, load_settings
 from agentmem.update_limit import UpdateLimit
 
 HERE = Path(__file__).resolve().parent
@@ -68,7 +69,11 @@ def build_worker(
     redact = redactor(app.redact)
     sandbox = UpdateLimit(SandboxedWorkflowRunner(restrictions=SANDBOX))
     agents = AgentActivities(
-        agents=configuration.agents, toolbox=toolbox, providers=providers, model=model
+        agents=configuration.agents,
+        toolbox=toolbox,
+        providers=providers,
+        model=model,
+        patience=configuration.patience,
     )
     try:
         return Worker(
@@ -97,6 +102,7 @@ def build_worker(
             # For sync activities of the app; its threads start as they are needed.
             activity_executor=ThreadPoolExecutor(100) if app.activities else None,
             graceful_shutdown_timeout=GRACE,
+            deployment_config=_version(configuration.settings),
             # Heartbeats say how far a phase of a dream is; a cancellation comes back on them.
             max_heartbeat_throttle_interval=timedelta(seconds=1),
             default_heartbeat_throttle_interval=timedelta(seconds=1),
@@ -107,6 +113,16 @@ def build_worker(
         )
     except RuntimeError as error:
         raise ConfigurationError(f"AGENTMEM_APP: {error}: {error.__cause__}") from error
+
+
+def _version(settings: Settings) -> WorkerDeploymentConfig | None:
+    if not settings.deployment:
+        return None
+    return WorkerDeploymentConfig(
+        version=WorkerDeploymentVersion(settings.deployment, settings.build_id),
+        use_worker_versioning=True,
+        default_versioning_behavior=VersioningBehavior[settings.versioning.upper()],
+    )
 
 
 def _our_workflows() -> list[type]:
@@ -199,7 +215,7 @@ async def local(
     given = {"app": app, "agents": agents, "model": model}
     changes = {name: value for name, value in given.items() if value is not None}
     configuration = configure(
-        load_settings().model_copy(update=changes), extra=[*workflows, *tools]
+        load_settings().model_copy(update=changes), alone=True, extra=[*workflows, *tools]
     )
     settings = configuration.settings
     async with (

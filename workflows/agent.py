@@ -10,7 +10,7 @@ from agentmem.approvals import approvals
 from agentmem.contracts import AgentInput, Answer
 from agentmem.details import session_details
 from agentmem.errors import AgentMemError, InvalidInput, RollingOver, SessionBusy, TurnFailed
-from agentmem.inputs import parse_run, parse_text
+from agentmem.inputs import handed_on, parse_run, parse_text
 from agentmem.memory.entries import page
 from agentmem.rollover import Rollover, SessionState
 from agentmem.session import Session, prepare
@@ -63,7 +63,10 @@ class AgentWorkflow:
                 parse_text([self._request.message], "field 'message'")
                 self._first = self._turns.queue()  # it goes before every send
         except InvalidInput as error:
-            self._problem = error
+            found = handed_on(error)
+            if not isinstance(found, InvalidInput):
+                raise found from None
+            self._problem = found
 
     @workflow.run
     async def run(self, *args: Any) -> Any:

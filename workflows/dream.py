@@ -10,12 +10,12 @@ from temporalio.exceptions import ActivityError, is_cancelled_exception
 from agentmem import contracts
 from agentmem.contracts import PHASES, Begun, DreamInput, DreamReport, Phase, PhaseName, PhaseResult
 from agentmem.dreaming.counts import in_words
-from agentmem.dreaming.hook import start_dream
+from agentmem.dreaming.hook import DREAM_ID, start_dream
 from agentmem.dreaming.rounds import added_up
-from agentmem.errors import DreamFailed
+from agentmem.errors import DreamFailed, InvalidInput
 from agentmem.facts import checked_name
 from agentmem.failures import describe
-from agentmem.inputs import parse_input
+from agentmem.inputs import handed_on, parse_input
 from agentmem.policies import (
     BEGIN,
     COMMIT,
@@ -74,9 +74,14 @@ class AgentDream:
 
         Raises:
             InvalidInput: The input is not that; the message names the field.
+            NewerVersion: A newer version started the dream, or its round before.
             DreamFailed: A phase or the commit failed.
         """
-        request = _checked(args)
+        try:
+            request = _checked(args)
+        except InvalidInput as error:
+            ours = workflow.info().workflow_id.startswith(DREAM_ID)
+            raise handed_on(error, by_parent=ours) from None
         # Before the evidence is read: whoever appends later says so by the signal.
         self._more = False
         begun = await self._act("begin", contracts.begin, request, "", BEGIN)

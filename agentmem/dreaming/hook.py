@@ -36,6 +36,9 @@ from agentmem.values import clip
 START_TIMEOUT = timedelta(seconds=10)
 """How long an agent's answer may wait for its dream to start; then it is given up."""
 
+DREAM_ID = "dream/"
+"""How the ids of scopes' dreams begin."""
+
 ID_BYTES = 200
 """The longest plain id; an id of over 1,000 bytes would hang the parent."""
 
@@ -196,7 +199,7 @@ def dream_id(store: Store) -> str:
     Over 200 bytes it is the first 40 characters and a digest of the whole.
     """
     parts = (store.provider, store.agent, store.scope)
-    name = "/".join(["dream", *(quote(part, safe="") for part in parts)])
+    name = DREAM_ID + "/".join(quote(part, safe="") for part in parts)
     if len(name) <= ID_BYTES:
         return name
     return f"{name[:40]}-{hashlib.sha256(name.encode()).hexdigest()}"

@@ -11,7 +11,6 @@ from temporalio.client import Client, WorkflowHandle
 
 from agentmem.client import ask, connect
 from agentmem.settings import Settings
-from agentmem.testing import Reply, Request, reply
 from tests.conftest import temporal_binary
 from tests.stack import Stack, stack
 
@@ -22,24 +21,21 @@ run_limits.events = 30
 """
 
 
-def fine(_: Request) -> Reply:
-    return reply("fine")
-
-
 @asynccontextmanager
 async def version(
     client: Client, folder: Path, build: str, task_queue: str, versioning: str
 ) -> AsyncGenerator[Stack, None]:
-    """Run a worker of a build of the deployment, which has the queue's name."""
-    (folder / build).mkdir()
+    """Run a worker of a build of the deployment, which has the queue's name; "" has no version."""
+    own_folder = folder / (build or "unversioned")
+    own_folder.mkdir()
     own = await connect(client.service_client.config.target_host)
     async with stack(
         own,
-        folder / build,
-        fine,
+        own_folder,
         agents=AGENTS,
+        model_name="agentmem/offline",  # an endpoint would end with the worker that set it up
         task_queue=task_queue,
-        deployment=task_queue,
+        deployment=task_queue if build else "",
         build_id=build,
         versioning=versioning,
     ) as s:
@@ -71,26 +67,45 @@ async def build_of(client: Client, session: WorkflowHandle[Any, Any]) -> str:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("before", ["one", ""])
 async def test_sessions_go_on_with_a_new_version(
+    client: Client, tmp_path: Path, task_queue: str, before: str
+) -> None:
+    """By default the next task is the current version's; workers without a version go before it."""
+    async with AsyncExitStack() as new, AsyncExitStack() as old:
+        s = await old.enter_async_context(
+            version(client, tmp_path, before, task_queue, "auto_upgrade")
+        )
+        if before:
+            await make_current(client, task_queue, before)
+        session = await s.start(agent="short", session=True)
+        await ask(session, "hi")
+        assert await build_of(client, session) == before
+        await new.enter_async_context(version(client, tmp_path, "two", task_queue, "auto_upgrade"))
+        await make_current(client, task_queue, "two")
+        await talk_until(client, session, "two")
+        await old.aclose()
+        await talk(client, session, turns=4)
+
+
+@pytest.mark.slow
+async def test_an_upgrade_can_be_taken_back(
     client: Client, tmp_path: Path, task_queue: str
 ) -> None:
-    """By default: the next task is the new version's, and the old one may stop at once."""
+    """The old build is made the current one again; sessions go back to it."""
     async with AsyncExitStack() as new, AsyncExitStack() as old:
         s = await old.enter_async_context(
             version(client, tmp_path, "one", task_queue, "auto_upgrade")
         )
         await make_current(client, task_queue, "one")
         session = await s.start(agent="short", session=True)
-        await ask(session, "hi")
-        assert await build_of(client, session) == "one"
         await new.enter_async_context(version(client, tmp_path, "two", task_queue, "auto_upgrade"))
         await make_current(client, task_queue, "two")
-        async with asyncio.timeout(60):  # the queue hears of it within moments
-            while await build_of(client, session) == "one":
-                await ask(session, "and now?")
-        assert await build_of(client, session) == "two"
-        await old.aclose()
-        await talk(client, session, turns=4)
+        await talk_until(client, session, "two")
+        await make_current(client, task_queue, "one")
+        await talk_until(client, session, "one")
+        await new.aclose()
+        await talk(client, session, turns=2)
 
 
 @pytest.mark.slow
@@ -108,7 +123,7 @@ async def test_pinned_sessions_change_their_version_with_their_run(
         await ask(session, "and now?")
         assert await build_of(client, session) == "one"
         begun = await s.start(agent="short", message="hi")
-        assert await begun.result() == "fine"
+        assert await begun.result()
         assert await build_of(client, begun) == "two"
         first = session.first_execution_run_id
         while (await client.get_workflow_handle(session.id).describe()).run_id == first:
@@ -119,10 +134,17 @@ async def test_pinned_sessions_change_their_version_with_their_run(
         await talk(client, session, turns=2)
 
 
+async def talk_until(client: Client, session: WorkflowHandle[Any, Any], build: str) -> None:
+    """Take turns until a build takes them: the queue hears of a new current version in moments."""
+    async with asyncio.timeout(60):
+        while await build_of(client, session) != build:
+            assert (await ask(session, "and now?")).text
+
+
 async def talk(client: Client, session: WorkflowHandle[Any, Any], *, turns: int) -> None:
     """Take some turns, and end the session."""
     for turn in range(turns):
-        assert (await ask(session, f"turn {turn}")).text == "fine"
+        assert (await ask(session, f"turn {turn}")).text
     await client.get_workflow_handle(session.id).execute_update("end")
 
 

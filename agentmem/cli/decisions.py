@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from agentmem.cli.stores import DEFAULT_STORE, Agent, Database, Scope, Store, on_store
+from agentmem.cli.terminal import echo
 from agentmem.dreaming import decisions
 from agentmem.dreaming.decisions import Decision
 from agentmem.memory.providers.protocol import TransactionalProvider
@@ -33,7 +34,7 @@ def waiting(
     )
     for one in found:
         why = f" ({one.why})" if one.why else ""
-        typer.echo(printable(f"{one.dream} {one.change} {one.status}: {one.line}{why}"))
+        echo(printable(f"{one.dream} {one.change} {one.status}: {one.line}{why}"))
 
 
 def apply(
@@ -80,7 +81,7 @@ def open_gate(
     failures = on_store(
         database, store, lambda provider, _: decisions.reset_gate(provider, agent, scope, now=now)
     )
-    typer.echo(f"the gate is open; it had counted {failures} failures")
+    echo(f"the gate is open; it had counted {failures} failures")
 
 
 def _decide(
@@ -92,10 +93,10 @@ def _decide(
     done = on_store(database, store, lambda provider, _: decision(provider, now))
     for what, lines in (("applied", done.applied), ("discarded", done.discarded)):
         for line in lines:
-            typer.echo(printable(f"{what}: {line}"))
+            echo(printable(f"{what}: {line}"))
     for line in done.conflicts:
-        typer.echo(printable(f"changed since, left as it is: {line}"), err=True)
+        echo(printable(f"changed since, left as it is: {line}"), err=True)
     if done.applied:
-        typer.echo(f"undo by: {done.id}")
+        echo(f"undo by: {done.id}")
     if done.conflicts:
         raise typer.Exit(1)

@@ -17,6 +17,7 @@ from agentmem.cli.stores import (
     refuse,
 )
 from agentmem.cli.tables import console, facts_table, history_table, lines
+from agentmem.cli.terminal import echo, write_lines
 from agentmem.facts import Fact, Write
 from agentmem.memory.providers.protocol import TransactionalProvider
 
@@ -65,7 +66,7 @@ def history(
 def scopes(agent: Agent, database: Database = None, store: Store = DEFAULT_STORE) -> None:
     """List an agent's scopes that hold a fact."""
     for scope in on_store(database, store, lambda provider, _: provider.scopes(agent)):
-        typer.echo(scope)
+        echo(scope)
 
 
 @app.command()
@@ -84,11 +85,11 @@ def undo(
     """Take back a dream, one of its changes, or one version; exit with 1 if some could not be."""
     done = on_store(database, store, lambda provider, _: provider.undo(agent, scope, change))
     for key in done.keys:
-        typer.echo(f"as before: {key}")
+        echo(f"as before: {key}")
     for key in done.conflicts:
-        typer.echo(f"changed since, left as it is: {key}", err=True)
+        echo(f"changed since, left as it is: {key}", err=True)
     if not (done.keys or done.conflicts):
-        typer.echo(f"nothing of {change} is there to take back", err=True)
+        echo(f"nothing of {change} is there to take back", err=True)
     if done.conflicts:
         raise typer.Exit(1)
 
@@ -120,7 +121,7 @@ def forget(
 
     if on_store(database, store, remove) == [0]:
         refuse(f"there is no fact {key!r} in {agent!r}, {scope!r}")
-    typer.echo(f"forgotten: {key}")
+    echo(f"forgotten: {key}")
 
 
 def _pin(
@@ -129,12 +130,11 @@ def _pin(
     there = on_store(database, store, lambda provider, _: provider.pin(agent, scope, key, pinned))
     if not there:
         refuse(f"there is no fact {key!r} in {agent!r}, {scope!r}")
-    typer.echo(f"{'pinned' if pinned else 'unpinned'}: {key}")
+    echo(f"{'pinned' if pinned else 'unpinned'}: {key}")
 
 
 def _show(rows: Iterable[Fact], table: Table, as_json: bool) -> None:
     if as_json:
-        for line in lines(rows):
-            typer.echo(line)
+        write_lines(lines(rows))
     else:
         console().print(table)

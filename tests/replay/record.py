@@ -231,6 +231,7 @@ RECORDS: dict[str, tuple[Record, str, list[Any]]] = {
     "interrupted_tool": (interrupted_tool, MODEL, [TOO_SLOW, fail(400), reply("done")]),
     "run_that_goes_on": (run_that_goes_on, "openai/test-model", SHORT),
     "run_that_was_handed_on": (run_that_was_handed_on, "openai/test-model", SHORT),
+    "run_that_asked_anew": (run_that_was_handed_on, "openai/test-model", SHORT),
     "side_by_side": (side_by_side, MODEL, SIDE_BY_SIDE),
     "own_workflow": (own_workflow, OFFLINE, []),
 }

@@ -214,6 +214,8 @@ async def local(
     log_to_stderr()  # nothing where the script has set up its log
     given = {"app": app, "agents": agents, "model": model}
     changes = {name: value for name, value in given.items() if value is not None}
+    # Nobody makes a version of this worker the current one of a server that begins empty.
+    changes |= {"deployment": "", "build_id": ""}
     configuration = configure(
         load_settings().model_copy(update=changes), alone=True, extra=[*workflows, *tools]
     )

@@ -73,7 +73,7 @@ RESOLVE: ActivityOptions = {
     "retry_policy": RetryPolicy(
         initial_interval=timedelta(milliseconds=500),
         maximum_interval=timedelta(seconds=2),
-        maximum_attempts=1_000,
+        maximum_attempts=400,
         non_retryable_error_types=_TOO_LARGE,
     ),
 }

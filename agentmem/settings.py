@@ -52,7 +52,7 @@ class Settings(BaseSettings):
     database_url: SecretStr | None = None
     data: Path = Path(".agentmem")
     task_queue: str = Field(default=TASK_QUEUE, min_length=1)
-    resolve_seconds: float | None = Field(default=None, ge=0, le=3_600, allow_inf_nan=False)
+    resolve_seconds: float | None = Field(default=None, ge=0, le=600, allow_inf_nan=False)
     deployment: str = ""
     build_id: str = ""
     versioning: Literal["auto_upgrade", "pinned"] = "auto_upgrade"

@@ -103,3 +103,13 @@ class Unknowing:
     async def run(self) -> None:
         """Make it."""
         await agent("Be brief.", tools=["no_such_tool"])
+
+
+@workflow.defn
+class Starts:
+    """Starts a dream as a child and waits for it."""
+
+    @workflow.run
+    async def run(self, name: str, request: dict[str, Any]) -> Any:
+        """Return what the dream gave."""
+        return await workflow.execute_child_workflow("agent_dream", request, id=name)

@@ -5,6 +5,7 @@ replays without the sandbox, which takes a second for each history and is the sa
 """
 
 import asyncio
+import os
 import sys
 from pathlib import Path
 
@@ -43,4 +44,6 @@ async def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(asyncio.run(main()))
+    code = asyncio.run(main())
+    sys.stdout.flush()
+    os._exit(code)  # a thread of the SDK may abort a process that takes its time to end

@@ -11,6 +11,7 @@ from temporalio.client import (
     WorkflowFailureError,
     WorkflowHandle,
 )
+from temporalio.service import RPCError
 
 from agentmem.client import ask, connect
 from agentmem.contracts import Definition
@@ -18,7 +19,7 @@ from agentmem.packing import pack
 from agentmem.rollover import SessionState
 from agentmem.testing import Reply, Request, call, reply
 from tests.e2e.worker_process import worker_process
-from tests.small_workflows import Handed, Unknowing
+from tests.small_workflows import Handed, Starts, Unknowing
 from tests.stack import stack, task_failures
 from tests.tools import ping
 
@@ -65,6 +66,35 @@ async def test_what_a_newer_run_hands_on_fails_the_task_and_not_the_run(
         kind, *handed = arguments[what]
         failure = await unreadable(client, kind, s.task_queue, *handed)
     assert "A newer version of agentmem wrote this" in failure
+
+
+@pytest.mark.stuck
+async def test_a_dream_that_newer_code_started_waits_for_a_newer_worker(
+    client: Client, tmp_path: Path
+) -> None:
+    """Under a scope's id, as a child: our own code started it. Under another id it is a mistake."""
+    request = {"agent": "a", "scope": "b", "from_the_future": 1}
+    async with stack(client, tmp_path, extra=[Starts]) as s:
+        with pytest.raises(WorkflowFailureError) as caught:
+            await s.run(Starts.run, f"own-dream-{s.task_queue}", request)
+        assert "unknown field 'from_the_future'" in str(caught.value.cause.__cause__)
+        name = f"dream/{s.task_queue}"
+        parent = asyncio.create_task(s.run(Starts.run, name, request))
+        found = client.get_workflow_handle(name)
+        async with asyncio.timeout(50):
+            while not (failures := await _failures_if_there(found)):  # noqa: ASYNC110 - of the server
+                await asyncio.sleep(0.2)
+        assert "A newer version of agentmem wrote this" in failures[0]
+        await found.terminate()
+        with pytest.raises(WorkflowFailureError):
+            await parent
+
+
+async def _failures_if_there(handle: WorkflowHandle[Any, Any]) -> list[str]:
+    try:
+        return await task_failures(handle)
+    except RPCError:
+        return []
 
 
 class _Newer(SessionState):

@@ -107,6 +107,7 @@ async def prepare(request: AgentInput, state: SessionState | None, approvals: Ap
         )
         state = SessionState(definition=await resolve(Resolve(agent=request.agent)))
     elif workflow.patched(RESOLVED_AGAIN):
+        workflow.set_current_details(f"Turns: {state.turns}\n\nThe session begins its next run.")
         state = state.replace(definition=await _resolved_again(state.definition))
     definition = state.definition
     settings = definition.working_memory.model_dump()

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 from temporalio.client import Client
-from temporalio.worker import UnsandboxedWorkflowRunner, Worker
+from temporalio.common import VersioningBehavior, WorkerDeploymentVersion
+from temporalio.worker import UnsandboxedWorkflowRunner, Worker, WorkerDeploymentConfig
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 from activities.agents import AgentActivities
@@ -30,7 +31,8 @@ from agentmem.dev_server import dev_server
 from agentmem.errors import ConfigurationError
 from agentmem.memory.retention import retention
 from agentmem.redaction import redactor
-from agentmem.settings import load_settings
+from agentmem.settings import Settings, load_settings
+from agentmem.update_limit import UpdateLimit
 
 HERE = Path(__file__).resolve().parent
 
@@ -65,9 +67,13 @@ def build_worker(
     toolbox = configuration.toolbox
     cache = MessageCache(configuration.settings.message_cache_bytes)
     redact = redactor(app.redact)
-    sandbox = SandboxedWorkflowRunner(restrictions=SANDBOX)
+    sandbox = UpdateLimit(SandboxedWorkflowRunner(restrictions=SANDBOX))
     agents = AgentActivities(
-        agents=configuration.agents, toolbox=toolbox, providers=providers, model=model
+        agents=configuration.agents,
+        toolbox=toolbox,
+        providers=providers,
+        model=model,
+        patience=configuration.patience,
     )
     try:
         return Worker(
@@ -90,10 +96,13 @@ def build_worker(
             # other bug it would leave it running with failing tasks.
             workflow_failure_exception_types=[ValidationError],
             workflow_runner=sandbox,
-            unsandboxed_workflow_runner=sandbox if strict else UnsandboxedWorkflowRunner(),
+            unsandboxed_workflow_runner=(
+                sandbox if strict else UpdateLimit(UnsandboxedWorkflowRunner())
+            ),
             # For sync activities of the app; its threads start as they are needed.
             activity_executor=ThreadPoolExecutor(100) if app.activities else None,
             graceful_shutdown_timeout=GRACE,
+            deployment_config=_version(configuration.settings),
             # Heartbeats say how far a phase of a dream is; a cancellation comes back on them.
             max_heartbeat_throttle_interval=timedelta(seconds=1),
             default_heartbeat_throttle_interval=timedelta(seconds=1),
@@ -104,6 +113,16 @@ def build_worker(
         )
     except RuntimeError as error:
         raise ConfigurationError(f"AGENTMEM_APP: {error}: {error.__cause__}") from error
+
+
+def _version(settings: Settings) -> WorkerDeploymentConfig | None:
+    if not settings.deployment:
+        return None
+    return WorkerDeploymentConfig(
+        version=WorkerDeploymentVersion(settings.deployment, settings.build_id),
+        use_worker_versioning=True,
+        default_versioning_behavior=VersioningBehavior[settings.versioning.upper()],
+    )
 
 
 def _our_workflows() -> list[type]:
@@ -195,8 +214,10 @@ async def local(
     log_to_stderr()  # nothing where the script has set up its log
     given = {"app": app, "agents": agents, "model": model}
     changes = {name: value for name, value in given.items() if value is not None}
+    # Nobody makes a version of this worker the current one of a server that begins empty.
+    changes |= {"deployment": "", "build_id": ""}
     configuration = configure(
-        load_settings().model_copy(update=changes), extra=[*workflows, *tools]
+        load_settings().model_copy(update=changes), alone=True, extra=[*workflows, *tools]
     )
     settings = configuration.settings
     async with (

@@ -1,6 +1,7 @@
 """What an agent is: resolved once from the worker's configuration, then kept in the history."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from temporalio import activity
@@ -22,6 +23,7 @@ class AgentActivities:
         toolbox: ToolBox,
         providers: Providers,
         model: str,
+        patience: timedelta = timedelta(0),
     ) -> None:
         """Answer from this configuration.
 
@@ -30,7 +32,9 @@ class AgentActivities:
             toolbox: The worker's tools.
             providers: The worker's stores.
             model: The model of agents that name none.
+            patience: For how long a name that this worker does not know may be asked of others.
         """
+        self._patience = patience
         self._agents = agents
         self._toolbox = toolbox
         self._providers = providers
@@ -47,8 +51,24 @@ class AgentActivities:
 
         Raises:
             ConfigurationError: The worker has no such agent, tool or provider; the message lists
-                those it has. Or the response format is no JSON schema. No retry mends that.
+                those it has. In a deployment another worker may know it already: within the
+                patience the error is retried. Or the response format is no JSON schema.
         """
+        if request.response_format is not None:
+            check_schema(request.response_format)
+        try:
+            return self._resolved(request)
+        except ConfigurationError as error:
+            left = self._patience - (datetime.now(UTC) - activity.info().scheduled_time)
+            if request.at_once or left <= timedelta(0):
+                raise
+            raise ConfigurationError(
+                f"{error.message}. Other workers are asked for {left.total_seconds():.0f} more "
+                "seconds (AGENTMEM_RESOLVE_SECONDS)",
+                non_retryable=False,
+            ) from None
+
+    def _resolved(self, request: Resolve) -> Definition:
         found = self._named(request) if request.agent else self._in_code(request)
         provider = found.long_term_memory
         return found.replace(
@@ -65,8 +85,6 @@ class AgentActivities:
         return self._agents[request.agent]
 
     def _in_code(self, request: Resolve) -> Definition:
-        if request.response_format is not None:
-            check_schema(request.response_format)
         return Definition(
             name="agent",
             model=request.model,

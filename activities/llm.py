@@ -17,6 +17,7 @@ from activities.messages import MessageCache
 from activities.sending import prepared, streamed, whole
 from agentmem.contracts import ModelCall, ModelReply
 from agentmem.errors import ModelCallError
+from agentmem.messages import Message, Role
 from agentmem.models.failures import model_call_error
 from agentmem.models.rendering import render_request
 from agentmem.models.replies import read_choice, read_reply
@@ -166,7 +167,8 @@ class ModelActivity:
         """
         async with heartbeating():
             messages = await self._cache.resolve_prompt(call.prompt)
-            request = render_request(call, messages, self._schemas(call.tools))
+            schemas = self._schemas(call.tools)
+            request = render_request(call, [*messages, *_missing(call, schemas)], schemas)
             try:
                 reply = await self._models.complete(
                     request, seconds=call.seconds, stream=call.stream
@@ -176,6 +178,16 @@ class ModelActivity:
             made = read_reply(reply, call, attempt=activity.info().attempt)
         self._cache.remember(call.prompt.memory, made.message)
         return made
+
+
+def _missing(call: ModelCall, schemas: Sequence[JSONObject]) -> list[Message]:
+    """Return what the model is told of tools of its agent that this worker does not have."""
+    there = {schema["function"]["name"] for schema in schemas}
+    missing = [name for name in call.tools if name not in there]
+    if not missing:
+        return []
+    said = f"These tools are not available now, do not call them: {', '.join(missing)}."
+    return [Message(id="m0", role=Role.SYSTEM, content=said)]
 
 
 def _spread(error: ModelCallError, attempt: int) -> ModelCallError:

@@ -11,6 +11,7 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from activities.heartbeat import heartbeating
+from agentmem.batch import INTERRUPTED
 from agentmem.contracts import ToolRun, ToolSpec
 from agentmem.errors import ToolError
 from agentmem.messages import Message, Role
@@ -73,9 +74,50 @@ async def answer(
 def _activity(tool: Tool, threads: ThreadPoolExecutor, remember: Remember | None) -> ToolActivity:
     @activity.defn(name=tool.spec.name)
     async def run_tool(run: ToolRun) -> Message:
-        return await answer(run, tool.spec, _call(tool, threads, run.call.arguments), remember)
+        return await answer(run, tool.spec, _attempt(tool, threads, run.call.arguments), remember)
 
     return run_tool
+
+
+async def _attempt(tool: Tool, threads: ThreadPoolExecutor, arguments: JSONObject) -> str:
+    """Call the tool, unless it may have run as often as it may.
+
+    A paused activity that is unpaused gets another attempt, whatever its retry policy says. So the
+    attempts are counted here too, and a pause lets a call that runs once come to its end.
+    """
+    if activity.info().attempt > tool.spec.retries + 1:
+        raise ToolError(INTERRUPTED)
+    call = asyncio.ensure_future(_call(tool, threads, arguments))
+    try:
+        return await asyncio.shield(call)
+    except asyncio.CancelledError:
+        if not _is_paused() or tool.spec.retries:
+            call.cancel()
+            return await call
+        return await _outlive_pause(call)
+
+
+def _is_paused() -> bool:
+    details = activity.cancellation_details()
+    return details is not None and details.paused
+
+
+async def _outlive_pause(call: "asyncio.Future[str]") -> str:
+    """Wait until the call is done, or until the worker stops.
+
+    A worker that stops cancels no activity that a pause has cancelled already.
+    """
+    if (task := asyncio.current_task()) is not None:
+        task.uncancel()
+    stopping = asyncio.ensure_future(activity.wait_for_worker_shutdown())
+    try:
+        await asyncio.wait((call, stopping), return_when=asyncio.FIRST_COMPLETED)
+        if call.done():
+            return await call
+        raise ToolError(INTERRUPTED)
+    finally:
+        stopping.cancel()
+        call.cancel()
 
 
 async def _call(tool: Tool, threads: ThreadPoolExecutor, arguments: JSONObject) -> str:

@@ -26,7 +26,7 @@ from agentmem.inputs import parse_text
 from agentmem.loop import Loop
 from agentmem.memory.long_term import LongTermMemory
 from agentmem.memory.working import WorkingMemory
-from agentmem.policies import MEMORY
+from agentmem.policies import RESOLVE
 from agentmem.response_format import Given, ResponseFormat, T
 from agentmem.tools import tool_spec
 from agentmem.values import JSONObject, JSONValue
@@ -249,7 +249,7 @@ async def resolve(request: Resolve) -> Definition:
         ConfigurationError: The worker knows no such agent, tool or provider; lists what exists.
     """
     try:
-        return await workflow.execute_activity(contracts.resolve, request, **MEMORY)
+        return await workflow.execute_activity(contracts.resolve, request, **RESOLVE)
     except ActivityError as error:
         raise_cancellation(error)
         raise ConfigurationError(describe(error)) from error

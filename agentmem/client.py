@@ -16,6 +16,8 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from agentmem.contracts import Answer
 from agentmem.errors import ConfigurationError, RollingOver, SessionBusy
+from agentmem.inputs import MESSAGE_BYTES, parse_text
+from agentmem.values import encoded_size
 
 DEFAULT_ADDRESS = "localhost:7233"
 
@@ -132,10 +134,13 @@ async def ask(
             changing to a new run, or four messages are waiting in it.
 
     Raises:
+        InvalidInput: The message is over 1 MiB encoded; nothing was sent.
         WorkflowUpdateFailedError: The turn failed, or the session did not take the message; the
             cause is an ApplicationError whose type says which. The session goes on.
         temporalio.service.RPCError: There is no such session, or it has ended.
     """
+    if encoded_size(message) > MESSAGE_BYTES:
+        parse_text([message], "the message")  # the server could not even answer it
     turn = turn or str(uuid4())
     deadline = asyncio.get_running_loop().time() + patience.total_seconds()
     pause = 0.05

@@ -28,7 +28,7 @@ def raise_cancellation(error: BaseException) -> None:
     """Raise a cancellation on, and do nothing for any other error.
 
     An activity that was cancelled with its caller fails as an `ActivityError`. It goes on as the
-    `asyncio.CancelledError` that it was: `asyncio.timeout` and `wait_for` know no other.
+    `asyncio.CancelledError` that it was: `asyncio.timeout` knows no other.
     """
     if not is_cancelled_exception(error):
         return

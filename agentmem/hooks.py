@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from temporalio import workflow
 
+from agentmem.deadline import within
 from agentmem.failures import describe
 
 Hook: TypeAlias = Callable[[str, Any], Awaitable[None] | None]
@@ -26,7 +27,7 @@ async def run_hooks(hooks: Sequence[Hook], agent: str, value: Any) -> None:
         try:
             outcome = hook(agent, value)
             if inspect.isawaitable(outcome):
-                await asyncio.wait_for(outcome, HOOK_TIMEOUT.total_seconds())
+                await within(HOOK_TIMEOUT, outcome)
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is None or task.cancelling():

@@ -67,6 +67,17 @@ MEMORY: ActivityOptions = {
     "retry_policy": RetryPolicy(maximum_attempts=5, non_retryable_error_types=_TOO_LARGE),
 }
 
+# No store is asked. A worker that does not know the agent says itself whether another one may.
+RESOLVE: ActivityOptions = {
+    "start_to_close_timeout": timedelta(seconds=10),
+    "retry_policy": RetryPolicy(
+        initial_interval=timedelta(milliseconds=500),
+        maximum_interval=timedelta(seconds=2),
+        maximum_attempts=400,
+        non_retryable_error_types=_TOO_LARGE,
+    ),
+}
+
 # A dream never competes with turns: lower priority (1 is the highest, 3 the default).
 _BACKGROUND = Priority(priority_key=5)
 

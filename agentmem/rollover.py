@@ -99,13 +99,11 @@ class Rollover:
             request: What the session was started with; its message was answered.
             packed: What is handed on: an argument of its own, at most 1 MiB.
         """
-        newer = workflow.info().is_target_worker_deployment_version_changed()
         workflow.continue_as_new(
             args=[request.replace(message=""), packed],
             task_timeout=TASK_TIMEOUT,
-            initial_versioning_behavior=(
-                workflow.ContinueAsNewVersioningBehavior.AUTO_UPGRADE if newer else None
-            ),
+            # A session that is pinned to a worker's version goes to the current one here.
+            initial_versioning_behavior=workflow.ContinueAsNewVersioningBehavior.AUTO_UPGRADE,
         )
 
     def check(self) -> None:

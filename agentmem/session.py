@@ -2,13 +2,15 @@
 
 from dataclasses import dataclass
 
+from temporalio import workflow
+
 from agentmem.agent import Assistant, equip, resolve
 from agentmem.approvals import Approvals
 from agentmem.background import Background
 from agentmem.compact import Compaction
 from agentmem.contracts import AgentInput, Definition, DreamSettings, Resolve, Store
 from agentmem.dreaming.hook import dream
-from agentmem.errors import InvalidInput
+from agentmem.errors import ConfigurationError, InvalidInput
 from agentmem.memory.carried import CarriedMemory
 from agentmem.memory.compaction import tokens
 from agentmem.memory.long_term import LongTermMemory
@@ -17,6 +19,9 @@ from agentmem.memory.working import WorkingMemory
 from agentmem.packing import PACKED_BYTES, pack
 from agentmem.rollover import SessionState
 from agentmem.turns import Turns
+
+RESOLVED_AGAIN = "agent-of-each-run"
+"""The patch of runs that ask what their agent is now; earlier ones keep what they were handed."""
 
 SUMMARIES = 8
 """The most summaries that one change of runs asks for, where a conversation does not fit."""
@@ -95,7 +100,15 @@ async def prepare(request: AgentInput, state: SessionState | None, approvals: Ap
     if not request.agent.strip():
         raise InvalidInput("field 'agent' is empty; name one of the worker's agents")
     continued = state is not None
-    state = state or SessionState(definition=await resolve(Resolve(agent=request.agent)))
+    if state is None:
+        workflow.set_current_details(
+            f"Asks the workers of the queue {workflow.info().task_queue} for the agent "
+            f"{request.agent!r}. The pending activity shows what they know."
+        )
+        state = SessionState(definition=await resolve(Resolve(agent=request.agent)))
+    elif workflow.patched(RESOLVED_AGAIN):
+        workflow.set_current_details(f"Turns: {state.turns}\n\nThe session begins its next run.")
+        state = state.replace(definition=await _resolved_again(state.definition))
     definition = state.definition
     settings = definition.working_memory.model_dump()
     memory = WorkingMemory(**settings, restore=state.memory if continued else None)
@@ -114,6 +127,19 @@ async def prepare(request: AgentInput, state: SessionState | None, approvals: Ap
     )
     assistant.usage = state.usage
     return Session(definition=definition, assistant=assistant, memory=memory, background=background)
+
+
+async def _resolved_again(before: Definition) -> Definition:
+    """Return an agent as its worker knows it now; facts stay where the session has them.
+
+    Where this worker does not know it any more, or not yet, it stays as it was.
+    """
+    try:
+        found = await resolve(Resolve(agent=before.name, at_once=True))
+    except ConfigurationError as error:
+        workflow.logger.warning("the agent %s stays as it was: %s", before.name, error.message)
+        return before
+    return found.replace(long_term_memory=before.long_term_memory)
 
 
 def _background(

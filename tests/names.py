@@ -9,8 +9,7 @@ from typing import Any
 import activities
 from agentmem import contracts, errors
 from agentmem.contracts import MESSAGES_QUERY
-from workflows.agent import AgentWorkflow
-from workflows.dream import AgentDream
+from tests.replayer import WORKFLOW_MARK, our_workflows
 
 AGENT_UPDATES = {"send", "ask", "approve", "cancel_turn", "end"}
 AGENT_SIGNALS = {"approve", "cancel_turn", "end"}
@@ -57,13 +56,12 @@ ERRORS = {
 APPROVE = "approve"
 """Registered by the running workflow, not by its class; so is the query for messages."""
 
-_WORKFLOW_MARK = "__temporal_workflow_definition"
 _ACTIVITY_MARK = "__temporal_activity_definition"
 
 
 def workflow_types() -> dict[str, Any]:
     """Return what Temporal knows of our workflow classes, by type."""
-    found = [getattr(made, _WORKFLOW_MARK) for made in (AgentWorkflow, AgentDream)]
+    found = [getattr(made, WORKFLOW_MARK) for made in our_workflows()]
     return {definition.name: definition for definition in found}
 
 

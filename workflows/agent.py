@@ -10,7 +10,7 @@ from agentmem.approvals import approvals
 from agentmem.contracts import AgentInput, Answer
 from agentmem.details import session_details
 from agentmem.errors import AgentMemError, InvalidInput, RollingOver, SessionBusy, TurnFailed
-from agentmem.inputs import parse_run, parse_text
+from agentmem.inputs import NewerVersion, handed_on, parse_run, parse_text
 from agentmem.memory.entries import page
 from agentmem.rollover import Rollover, SessionState
 from agentmem.session import Session, prepare
@@ -47,6 +47,7 @@ class AgentWorkflow:
         self._state: SessionState | None = None
         self._session: Session | None = None
         self._problem: AgentMemError | None = None
+        self._unreadable: NewerVersion | None = None
         self._approvals = approvals()
         self._turns = Turns()
         self._rollover = Rollover()
@@ -63,7 +64,11 @@ class AgentWorkflow:
                 parse_text([self._request.message], "field 'message'")
                 self._first = self._turns.queue()  # it goes before every send
         except InvalidInput as error:
-            self._problem = error
+            found = handed_on(error)
+            if isinstance(found, InvalidInput):
+                self._problem = found
+            else:
+                self._unreadable = found
 
     @workflow.run
     async def run(self, *args: Any) -> Any:
@@ -71,7 +76,12 @@ class AgentWorkflow:
 
         Returns:
             The answer's text, or `{"turns": n}` for a session.
+
+        Raises:
+            NewerVersion: A newer version handed the run on; it fails the task and not the run.
         """
+        if self._unreadable is not None:
+            raise self._unreadable
         try:
             if self._problem is not None or self._request is None:
                 raise self._problem or InvalidInput("the input of agent is missing")

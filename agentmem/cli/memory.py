@@ -20,6 +20,7 @@ from agentmem.cli.stores import (
     refuse,
 )
 from agentmem.cli.tables import console, facts_table, history_table, lines, shown
+from agentmem.cli.terminal import echo, write_lines
 from agentmem.errors import InvalidFact
 from agentmem.facts import Fact, Write, until_end
 from agentmem.memory.providers.protocol import TransactionalProvider
@@ -74,7 +75,7 @@ def history(
 def scopes(agent: Agent, database: Database = None, store: Store = DEFAULT_STORE) -> None:
     """List an agent's scopes that hold a fact."""
     for scope in on_store(database, store, lambda provider, _: provider.scopes(agent)):
-        typer.echo(scope)
+        echo(scope)
 
 
 @app.command()
@@ -95,11 +96,11 @@ def undo(
     who = person(by)
     done = on_store(database, store, lambda provider, _: provider.undo(agent, scope, change, who))
     for key in done.keys:
-        typer.echo(f"taken back: {key}")
+        echo(f"taken back: {key}")
     for key in done.conflicts:
-        typer.echo(f"changed since, left as it is: {key}", err=True)
+        echo(f"changed since, left as it is: {key}", err=True)
     if not (done.keys or done.conflicts):
-        typer.echo(f"nothing of {change} is there to take back", err=True)
+        echo(f"nothing of {change} is there to take back", err=True)
     if done.conflicts:
         raise typer.Exit(1)
 
@@ -158,7 +159,7 @@ def set_(
         return await provider.write(agent, scope, [made])
 
     on_store(database, store, write)
-    typer.echo(f"stored: {key}")
+    echo(f"stored: {key}")
 
 
 @app.command()
@@ -178,7 +179,7 @@ def confirm(
         return write
 
     confirmed = on_store(database, store, settle)
-    typer.echo(printable(f"confirmed: {confirmed.key}: {shown(confirmed.value)}"))
+    echo(printable(f"confirmed: {confirmed.key}: {shown(confirmed.value)}"))
 
 
 @app.command()
@@ -198,7 +199,7 @@ def forget(
 
     if on_store(database, store, remove) == [0]:
         refuse(f"there is no fact {key!r} in {agent!r}, {scope!r}")
-    typer.echo(f"forgotten: {key}")
+    echo(f"forgotten: {key}")
 
 
 def _parsed(text: str) -> JSONValue:
@@ -216,12 +217,11 @@ def _pin(
     )
     if not there:
         refuse(f"there is no fact {key!r} in {agent!r}, {scope!r}")
-    typer.echo(f"{'pinned' if pinned else 'unpinned'}: {key}")
+    echo(f"{'pinned' if pinned else 'unpinned'}: {key}")
 
 
 def _show(rows: Iterable[Fact], table: Table, as_json: bool) -> None:
     if as_json:
-        for line in lines(rows):
-            typer.echo(line)
+        write_lines(lines(rows))
     else:
         console().print(table)

@@ -16,6 +16,7 @@ from temporalio.runtime import PrometheusConfig, Runtime, TelemetryConfig
 from agentmem.cli.allocator import return_freed_memory
 from agentmem.cli.logs import log_to_stderr
 from agentmem.cli.signals import run_until_stopped
+from agentmem.cli.terminal import replace_what_cannot_be_shown
 from agentmem.client import connect
 from agentmem.configuration import Configuration, configure
 from agentmem.dev_server import dev_server
@@ -34,6 +35,7 @@ def command(running: Running) -> NoReturn:
     Args:
         running: Runs the worker.
     """
+    replace_what_cannot_be_shown()
     code = _run(running)
     logging.shutdown()
     # Threads of the SDK may still touch the interpreter while it shuts down, which aborts it; and

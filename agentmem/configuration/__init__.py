@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 
 from temporalio.client import Client
 
@@ -21,6 +22,7 @@ class Configuration:
     Attributes:
         settings: The settings.
         model: The model of agents that name none.
+        patience: For how long other workers are asked for a name that this one does not know.
         app: The user's own code.
         toolbox: The tools.
         agents: The agents by name.
@@ -29,6 +31,7 @@ class Configuration:
 
     settings: Settings
     model: str
+    patience: timedelta
     app: App
     toolbox: ToolBox
     agents: dict[str, Definition]
@@ -52,6 +55,9 @@ class Configuration:
             yield f"Answers come from {OFFLINE_MODEL}{why}: rules, no language model."
         server = client.service_client.config.target_host
         yield f"server      {server}, namespace {client.namespace}, queue {settings.task_queue}"
+        if settings.deployment:
+            version = f"{settings.deployment}, build {settings.build_id}"
+            yield f"version     {version}, {settings.versioning}: it gets work once it is current"
         if ui:
             yield f"UI          {ui}"
         yield f"model       {self.model}"
@@ -64,13 +70,18 @@ class Configuration:
 
 
 def configure(
-    settings: Settings, *, dev: bool = False, extra: Iterable[object] = ()
+    settings: Settings,
+    *,
+    dev: bool = False,
+    alone: bool = False,
+    extra: Iterable[object] = (),
 ) -> Configuration:
     """Read the app and the agents' file, and check them against each other.
 
     Args:
         settings: The settings.
         dev: Whether the offline model stands in where no model is set.
+        alone: Whether there is no other worker, as with `dev`.
         extra: Tools, providers, workflows and activities beside the app's.
 
     Raises:
@@ -86,6 +97,7 @@ def configure(
     return Configuration(
         settings=settings,
         model=settings.default_model(dev=dev),
+        patience=settings.resolve_patience(dev=dev or alone),
         app=app,
         toolbox=toolbox,
         agents=agents,

@@ -42,7 +42,7 @@ class RunLimits(Wire):
 
 
 class Definition(Wire):
-    """An agent, resolved once a session: editing the agents' file never breaks one that runs.
+    """An agent, resolved at a session's start and at each change of its run.
 
     Attributes:
         approve: Tools whose calls need a person's approval, besides those that say so themselves;
@@ -87,6 +87,7 @@ class Resolve(Wire):
         tools: The tools that code names.
         provider: The provider that code names, by identity.
         response_format: The JSON schema that code gives, to be checked.
+        at_once: Ask one worker only: nobody waits for another one that knows more.
     """
 
     agent: str = ""
@@ -94,6 +95,7 @@ class Resolve(Wire):
     tools: list[str] = []
     provider: str = ""
     response_format: JSONObject | None = None
+    at_once: bool = False
 
 
 class AgentInput(Wire):

@@ -5,7 +5,6 @@ makes the id a lock: one dream a scope at a time. Whoever finds one running tell
 more, and it goes round again.
 """
 
-import asyncio
 import hashlib
 from collections.abc import Mapping
 from datetime import timedelta
@@ -28,6 +27,7 @@ from agentmem.contracts import (
     StepName,
     Store,
 )
+from agentmem.deadline import within
 from agentmem.errors import ConfigurationError, DreamFailed
 from agentmem.failures import describe
 from agentmem.policies import MEMORY, TASK_TIMEOUT, dream_run_timeout
@@ -35,6 +35,9 @@ from agentmem.values import clip
 
 START_TIMEOUT = timedelta(seconds=10)
 """How long an agent's answer may wait for its dream to start; then it is given up."""
+
+DREAM_ID = "dream/"
+"""How the ids of scopes' dreams begin."""
 
 ID_BYTES = 200
 """The longest plain id; an id of over 1,000 bytes would hang the parent."""
@@ -139,7 +142,7 @@ class DreamHook:
     async def __call__(self, agent_name: str, value: Any) -> None:
         """Start the dream within 10 seconds; what goes wrong is one warning."""
         try:
-            await asyncio.wait_for(self._start(), START_TIMEOUT.total_seconds())
+            await within(START_TIMEOUT, self._start())
         except TimeoutError:
             temporal.logger.warning("%s: no dream was started within %s", agent_name, START_TIMEOUT)
         except Exception as error:
@@ -202,7 +205,7 @@ def dream_id(store: Store) -> str:
     Over 200 bytes it is the first 40 characters and a digest of the whole.
     """
     parts = (store.provider, store.agent, store.scope)
-    name = "/".join(["dream", *(quote(part, safe="") for part in parts)])
+    name = DREAM_ID + "/".join(quote(part, safe="") for part in parts)
     if len(name) <= ID_BYTES:
         return name
     return f"{name[:40]}-{hashlib.sha256(name.encode()).hexdigest()}"

@@ -93,10 +93,9 @@ class ToolBox:
     def schemas(self, names: Sequence[str]) -> list[JSONObject]:
         """Return a request's `tools`: the same names give the same bytes on every worker.
 
-        Raises:
-            ConfigurationError: A name is unknown; the message lists those that exist.
+        A name that the worker does not know has no schema: an older session may have such a tool.
         """
-        return [self._schemas[name] for name in self._known(names)]
+        return [self._schemas[name] for name in dict.fromkeys(names) if name in self._schemas]
 
     def _known(self, names: Sequence[str]) -> list[str]:
         unknown = [name for name in names if name not in self._specs]

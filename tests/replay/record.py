@@ -20,6 +20,7 @@ from agentmem.contracts import SEARCH_ATTRIBUTES, Store
 from agentmem.dreaming.hook import dream_id
 from agentmem.testing import Call, call, fail, hang, reply
 from tests.conftest import temporal_binary
+from tests.replay.own import OWN_WORKFLOWS, Pair
 from tests.stack import Stack, stack, status_where
 from tests.tools import dawdle, delete_file, ping
 
@@ -48,6 +49,12 @@ system_prompt = "You are a friend with a memory."
 long_term_memory.provider = "sqlite:facts.db"
 [agents.friend.dream]
 on = ["complete", "end"]
+[agents.busy]
+tools = ["ping", "delete_file"]
+long_term_memory.provider = "sqlite:facts.db"
+[agents.busy.dream]
+on = ["complete", "pause", "end"]
+model = "agentmem/offline"
 """
 
 Handle = WorkflowHandle[Any, Any]
@@ -176,6 +183,29 @@ async def interrupted_tool(s: Stack) -> Handle:
     return handle
 
 
+async def side_by_side(s: Stack) -> Handle:
+    """Sends, approvals, tool calls and the hooks of each answer at the same time."""
+    handle = await s.start(agent="busy", scope=s.task_queue, session=True)
+    sends = asyncio.gather(*(handle.execute_update("send", text) for text in ("one", "two")))
+    waiting = await status_where(handle, lambda status: len(status["approvals"]) == 2)
+    answers = [{"call": one["call"], "ok": True} for one in waiting["approvals"]]
+    await asyncio.gather(*(handle.execute_update("approve", answer) for answer in answers))
+    await sends
+    await asyncio.gather(*(handle.execute_update("send", text) for text in ("three", "four")))
+    await handle.execute_update("end")
+    await handle.result()
+    return handle
+
+
+async def own_workflow(s: Stack) -> Handle:
+    """A workflow of one's own: two agents that answer and dream beside each other."""
+    handle: Handle = await s.client.start_workflow(
+        Pair.run, s.task_queue, id=f"own-{s.task_queue}", task_queue=s.task_queue
+    )
+    await handle.result()
+    return handle
+
+
 TOOL_TURN = [
     reply(calls=[call("ping"), call("no_such_tool"), Call("ping", "{", "x")]),
     reply("done"),
@@ -193,6 +223,8 @@ WAITED = [
     reply(calls=[call("submit_findings", findings=[])]),
 ]
 TOO_SLOW = reply(calls=[call("dawdle")])
+DELETED = [call("delete_file", path=f"{name}.txt") for name in ("a", "b")]
+SIDE_BY_SIDE = [reply(calls=[call("ping"), call("ping"), *DELETED]), *[reply("done")] * 4]
 
 Record = Callable[[Stack], Awaitable[Handle]]
 RECORDS: dict[str, tuple[Record, str, list[Any]]] = {
@@ -209,6 +241,9 @@ RECORDS: dict[str, tuple[Record, str, list[Any]]] = {
     "interrupted_tool": (interrupted_tool, MODEL, [TOO_SLOW, fail(400), reply("done")]),
     "run_that_goes_on": (run_that_goes_on, "openai/test-model", SHORT),
     "run_that_was_handed_on": (run_that_was_handed_on, "openai/test-model", SHORT),
+    "run_that_asked_anew": (run_that_was_handed_on, "openai/test-model", SHORT),
+    "side_by_side": (side_by_side, MODEL, SIDE_BY_SIDE),
+    "own_workflow": (own_workflow, OFFLINE, []),
 }
 
 
@@ -229,7 +264,7 @@ async def main() -> None:
                     Path(data),
                     script,
                     agents=AGENTS,
-                    extra=[ping, delete_file, dawdle],
+                    extra=[ping, delete_file, dawdle, *OWN_WORKFLOWS],
                     model_name=model,
                 ) as s:
                     handle = await record(s)

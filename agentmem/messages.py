@@ -12,6 +12,10 @@ IMAGE_TOKENS = 1_000
 and a data URI counted as text would be hundreds of thousands of tokens."""
 
 
+THOUGHT = "thought"
+"""The type of a reasoning part that is never sent: what a model thought inside of its text."""
+
+
 class Role(StrEnum):
     """Who speaks in a message."""
 
@@ -98,7 +102,8 @@ def estimate_tokens(message: Message) -> int:
     size = len(message.text.encode("utf-8", "replace"))
     for call in message.calls:
         size += len(call.name) + len(dump_json(call.arguments).encode("utf-8", "replace"))
-    size += sum(len(dump_json(part).encode("utf-8", "replace")) for part in message.reasoning)
+    sent = [part for part in message.reasoning if part.get("type") != THOUGHT]
+    size += sum(len(dump_json(part).encode("utf-8", "replace")) for part in sent)
     images = 0
     if not isinstance(message.content, str):
         images = sum(part.get("type") != "text" for part in message.content)

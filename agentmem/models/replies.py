@@ -11,6 +11,7 @@ from agentmem.models.calls import CUT_OFF, call_in_text, read_calls
 from agentmem.models.plain import as_mapping, joined_text, objects
 from agentmem.models.reasoning import read_fields, read_reasoning
 from agentmem.models.structured import read_structured
+from agentmem.models.thought import split_thought
 from agentmem.values import JSONObject, clip
 
 REPLY_BYTES = 1024 * 1024
@@ -22,7 +23,8 @@ class Choice:
     """The answer in a reply.
 
     Attributes:
-        message: The assistant's message, in OpenAI's form.
+        message: The assistant's message, in OpenAI's form. Thought that stood between tags in its
+            text is apart from it, in the field `thought`.
         finish: stop, tool_calls, length or content_filter.
         usage: What the call took; 0 where the provider did not say.
     """
@@ -129,7 +131,18 @@ def read_choice(reply: JSONObject, *, model: str) -> Choice:
         finish = "content_filter"
     elif finish == "stop" and (message.get("tool_calls") or message.get("function_call")):
         finish = "tool_calls"
-    return Choice(message=message, finish=finish, usage=usage)
+    return Choice(message=_without_thought(message), finish=finish, usage=usage)
+
+
+def _without_thought(message: JSONObject) -> JSONObject:
+    content: object = message.get("content")
+    parts = objects(content)
+    thought, said = split_thought(content if isinstance(content, str) else joined_text(parts))
+    if not thought and said == (content if isinstance(content, str) else joined_text(parts)):
+        return message
+    others = [part for part in parts if part.get("type") != "text"]
+    rest: object = [*others, {"type": "text", "text": said}] if others else said
+    return {**message, "content": rest, "thought": thought}
 
 
 def _reason(choice: JSONObject) -> str:

@@ -9,6 +9,7 @@ import warnings
 from concurrent.futures import Future
 from typing import Any, cast
 
+from activities.exchange import watch_clients
 from agentmem.models.plain import as_mapping, joined_text, objects
 
 
@@ -24,6 +25,7 @@ def load(loading: Future[Any]) -> None:
         # Without this the import fetches a list of prices, and waits for the network.
         os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
         litellm = _imported()
+        watch_clients()
         litellm.telemetry = False
         litellm.suppress_debug_info = True
         litellm.turn_off_message_logging = True

@@ -2,11 +2,14 @@
 
 import asyncio
 import contextlib
+from collections.abc import AsyncGenerator
 from typing import Any
 
 from activities.litellm_loading import register_offline, register_ollama
+from agentmem.contracts import FailedCall
 from agentmem.errors import ModelCallError
 from agentmem.models.plain import plain
+from agentmem.models.replies import read_usage
 from agentmem.models.streams import Assembly
 from agentmem.models.structured import in_words
 from agentmem.models.vendors import litellm_name
@@ -64,12 +67,17 @@ async def whole(litellm: Any, sent: JSONObject, limit: float) -> JSONObject:
 
 
 async def streamed(litellm: Any, sent: JSONObject, limit: float) -> JSONObject:
-    """Return the same, read piece by piece; `limit` is for each piece, in seconds."""
-    assembly = Assembly()
+    """Return the same, read piece by piece; `limit` is for each piece, in seconds.
+
+    Raises:
+        ModelCallError: The stream ended before the reply did; a retry may bring all of it.
+    """
+    assembly = Assembly([tool["function"]["name"] for tool in sent.get("tools", [])])
     options = {"stream": True, "stream_options": {"include_usage": True}, "timeout": limit}
     try:
         async with asyncio.timeout(limit):
             stream = await litellm.acompletion(**sent, **options)
+        end = _End(stream, sent["model"])
         async with contextlib.aclosing(stream):
             pieces = aiter(stream)
             while True:
@@ -81,9 +89,53 @@ async def streamed(litellm: Any, sent: JSONObject, limit: float) -> JSONObject:
     except TimeoutError:
         raise TimeoutError(f"no piece of the reply within {limit:g} seconds") from None
     body = assembly.reply()
+    if not end.is_known():
+        raise ModelCallError(
+            f"the model {sent['model']} broke its reply off: its stream ended without a finish "
+            "reason, without usage and without [DONE]",
+            FailedCall(kind="broken", paid=read_usage(body)),
+        )
     if body["usage"]:
         body["usage"]["cost"] = _cost(litellm, sent["model"], body["usage"])
     return body
+
+
+class _End:
+    """Whether a stream said that its reply is whole.
+
+    In OpenAI's protocol litellm takes only a finish reason for that, and in Ollama's it makes one
+    up where none came. Usage, which comes last, and `[DONE]` say it too.
+    """
+
+    def __init__(self, stream: Any, model: str) -> None:
+        self._stream = stream
+        self._model = model
+        self._is_done = False
+        stream._should_fail_on_clean_eof = lambda: False
+        inner: Any = getattr(stream, "completion_stream", None)
+        if hasattr(inner, "_iter_events"):
+            inner._iter_events = self._noting(inner._iter_events)
+
+    def _noting(self, events: Any) -> Any:
+        async def noted() -> AsyncGenerator[Any]:
+            async for event in events():
+                self._is_done = self._is_done or event.data.startswith("[DONE]")
+                yield event
+
+        return noted
+
+    def is_known(self) -> bool:
+        """Return whether it did; what litellm ends in other protocols has ended."""
+        stream = self._stream
+        is_ours = stream.uses_openai_chat_stream or self._model.startswith("ollama_chat/")
+        return bool(
+            not is_ours
+            or self._is_done
+            or stream.received_finish_reason
+            or stream.intermittent_finish_reason
+            or stream.received_any_finish_reason
+            or any(getattr(chunk, "usage", None) for chunk in stream.chunks)
+        )
 
 
 def _cost(litellm: Any, model: str, usage: JSONObject) -> float | None:

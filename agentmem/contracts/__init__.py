@@ -16,6 +16,7 @@ from agentmem.contracts.agents import (
 from agentmem.contracts.calls import (
     MESSAGES_QUERY,
     PAGE_BYTES,
+    FailedCall,
     ModelCall,
     ModelReply,
     Page,
@@ -82,6 +83,7 @@ __all__ = [
     "DreamLimits",
     "DreamReport",
     "DreamSettings",
+    "FailedCall",
     "Fetch",
     "MemorySettings",
     "Mode",

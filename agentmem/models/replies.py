@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import cast
 
-from agentmem.contracts.calls import ModelCall, ModelReply, Usage
+from agentmem.contracts.calls import FailedCall, ModelCall, ModelReply, Usage
 from agentmem.errors import ModelCallError
 from agentmem.messages import Message, Role, ToolCall
 from agentmem.models.calls import CUT_OFF, call_in_text, read_calls
@@ -46,6 +46,14 @@ _FINISH = {
 
 # The provider failed half-way: what there is of the reply is no answer.
 _BROKEN = {"error", "network_error", "malformed_response", "insufficient_system_resource"}
+
+
+# OpenAI's, Anthropic's, Gemini's and Ollama's names.
+_COUNTS = {
+    "prompt": ("prompt_tokens", "input_tokens", "promptTokenCount", "prompt_eval_count"),
+    "completion": ("completion_tokens", "output_tokens", "candidatesTokenCount", "eval_count"),
+    "cached": ("cache_read_input_tokens", "cachedContentTokenCount"),
+}
 
 
 def read_reply(reply: JSONObject, call: ModelCall, *, attempt: int) -> ModelReply:
@@ -110,7 +118,7 @@ def read_choice(reply: JSONObject, *, model: str) -> Choice:
     Raises:
         ModelCallError: There is no message in it, or a broken one; a retry may bring one.
     """
-    usage = _usage(as_mapping(reply.get("usage")))
+    usage = read_usage(reply)
     choices = objects(reply.get("choices"))
     choice = choices[0] if choices else {}
     message = as_mapping(choice.get("message"))
@@ -118,13 +126,15 @@ def read_choice(reply: JSONObject, *, model: str) -> Choice:
         reason = choice.get("finish_reason") or "none"
         raise ModelCallError(
             f"the model {model} sent a reply without a message (finish reason {reason}, "
-            f"{usage.prompt} tokens read, {usage.completion} written)"
+            f"{usage.prompt} tokens read, {usage.completion} written)",
+            FailedCall(kind="garbled", paid=usage),
         )
     reason = _reason(choice)
     if reason in _BROKEN:
         raise ModelCallError(
             f"the provider of the model {model} broke its reply off (finish reason {reason}, "
-            f"{usage.completion} tokens written)"
+            f"{usage.completion} tokens written)",
+            FailedCall(kind="broken", paid=usage),
         )
     finish = _FINISH.get(reason, "stop")
     if _refusal(message):
@@ -194,14 +204,27 @@ def _size(message: Message) -> int:
     return len(message.model_dump_json().encode())
 
 
-def _usage(usage: JSONObject) -> Usage:
+def read_usage(reply: JSONObject) -> Usage:
+    """Return what a reply took: in OpenAI's form, or as vendors say it that litellm knows.
+
+    Args:
+        reply: Plain JSON, such as one that litellm could make nothing of.
+
+    Returns:
+        One request; tokens are 0 where the provider did not say.
+    """
+    usage = as_mapping(reply.get("usage")) or as_mapping(reply.get("usageMetadata")) or reply
     details = as_mapping(usage.get("prompt_tokens_details"))
     cost = usage.get("cost")
+    counts = {
+        field: next((count for name in names if (count := _count(usage.get(name)))), 0)
+        for field, names in _COUNTS.items()
+    }
     return Usage(
         requests=1,
-        prompt=_count(usage.get("prompt_tokens")),
-        completion=_count(usage.get("completion_tokens")),
-        cached=_count(details.get("cached_tokens") or usage.get("cache_read_input_tokens")),
+        prompt=counts["prompt"],
+        completion=counts["completion"],
+        cached=_count(details.get("cached_tokens")) or counts["cached"],
         cost=float(cost) if isinstance(cost, int | float) and math.isfinite(cost) else 0.0,
     )
 

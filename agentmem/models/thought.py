@@ -5,6 +5,7 @@ the templates that are in use; they are markup, the same in every language.
 """
 
 import re
+import unicodedata
 from bisect import bisect
 
 _TAGS = (
@@ -27,7 +28,6 @@ _BLOCK = re.compile(rf"^[ \t]*({_ANY_OPENING})", re.IGNORECASE | re.MULTILINE)
 # Many templates end the prompt with the opening tag, so that a reply holds the closing one alone.
 _END = re.compile(_ANY_CLOSING, re.IGNORECASE)
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
-_QUOTES = "`'\"“”‘’«»「」"
 _BLANKS = " \t"
 _MOST_BLOCKS = 100
 
@@ -106,11 +106,15 @@ def _lone_end(text: str) -> re.Match[str] | None:
     for end in _END.finditer(text):
         before, after = text[max(0, end.start() - 1) : end.start()], text[end.end() : end.end() + 1]
         is_word = before in _BLANKS and after in _BLANKS and before and after
-        is_quoted = before in _QUOTES and before
         was_opened = 0 <= opened[end[0].lower()] < end.start()
-        if not (is_quoted or is_word or was_opened or bisect(fences, end.start()) % 2):
+        if not (_is_quote(before) or is_word or was_opened or bisect(fences, end.start()) % 2):
             return end
     return None
+
+
+def _is_quote(char: str) -> bool:
+    # Opening and closing quotes, and opening brackets, of any script.
+    return bool(char) and (char in "`'\"" or unicodedata.category(char) in ("Pi", "Pf", "Ps"))
 
 
 def _fences(text: str) -> list[int]:

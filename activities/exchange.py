@@ -1,0 +1,107 @@
+"""What really went over the wire for one call of a model: whether a request left, what came back.
+
+A client library maps failures to classes of its own, by words that it looks for. The status and
+the body that the provider sent are evidence; so is that nothing was sent at all.
+"""
+
+import contextlib
+import importlib
+import importlib.util
+import json
+from collections.abc import Generator
+from contextvars import ContextVar
+from typing import Any
+
+from agentmem.models.plain import as_mapping, objects
+from agentmem.values import JSONObject
+
+BODY_BYTES = 1024 * 1024
+"""Of a response that is read for evidence; a longer one is no error."""
+
+# litellm sends by httpx, and OpenAI's client by a copy of it under another name.
+_CLIENTS = ("httpx", "httpx2")
+_MARK = "__agentmem_watched__"
+
+
+class Exchange:
+    """One call's requests and responses.
+
+    Attributes:
+        went_out: Whether a request was handed to the network.
+    """
+
+    def __init__(self) -> None:
+        self.went_out = False
+        self._response: Any = None
+
+    def sent(self) -> None:
+        """Take note of a request."""
+        self.went_out = True
+        self._response = None
+
+    def received(self, response: Any) -> None:
+        """Take note of a response, whose body nobody has read yet."""
+        self._response = response
+
+    @property
+    def status(self) -> int:
+        """HTTP status of the last response; 0 if there was none."""
+        return 0 if self._response is None else int(self._response.status_code)
+
+    @property
+    def body(self) -> JSONObject:
+        """The last response's JSON object; empty if it was streamed, or is no such."""
+        content = getattr(self._response, "_content", None)
+        if not isinstance(content, bytes) or len(content) > BODY_BYTES:
+            return {}
+        try:
+            found: Any = json.loads(content)
+        except (ValueError, RecursionError):
+            return {}
+        return next(iter(objects(found)), as_mapping(found))
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The last response's headers, names in lower case."""
+        if self._response is None:
+            return {}
+        return {str(name).lower(): str(value) for name, value in self._response.headers.items()}
+
+
+_running: ContextVar[Exchange | None] = ContextVar("agentmem_exchange", default=None)
+
+
+@contextlib.contextmanager
+def exchanging() -> Generator[Exchange]:
+    """Take note of what the body sends and receives."""
+    exchange = Exchange()
+    token = _running.set(exchange)
+    try:
+        yield exchange
+    finally:
+        _running.reset(token)
+
+
+def watch_clients() -> None:
+    """Have the HTTP clients of this process report to the running exchange; once is enough."""
+    for name in _CLIENTS:
+        if importlib.util.find_spec(name) is not None:
+            _watch(importlib.import_module(name).AsyncHTTPTransport)
+
+
+def _watch(transport: Any) -> None:
+    send = transport.handle_async_request
+    if getattr(send, _MARK, False):
+        return
+
+    async def handle_async_request(self: Any, request: Any) -> Any:
+        exchange = _running.get()
+        if exchange is None:
+            return await send(self, request)
+        exchange.sent()
+        response = await send(self, request)
+        exchange.received(response)
+        return response
+
+    setattr(handle_async_request, _MARK, True)
+    transport.handle_async_request = handle_async_request

@@ -2,13 +2,14 @@
 
 import asyncio
 import contextlib
+import json
 from collections.abc import AsyncGenerator
 from typing import Any
 
 from activities.litellm_loading import register_offline, register_ollama
 from agentmem.contracts import FailedCall
 from agentmem.errors import ModelCallError
-from agentmem.models.plain import plain
+from agentmem.models.plain import as_list, as_mapping, objects, plain
 from agentmem.models.replies import read_usage
 from agentmem.models.streams import Assembly
 from agentmem.models.structured import in_words
@@ -77,7 +78,7 @@ async def streamed(litellm: Any, sent: JSONObject, limit: float) -> JSONObject:
     try:
         async with asyncio.timeout(limit):
             stream = await litellm.acompletion(**sent, **options)
-        end = _End(stream, sent["model"])
+        end = _Watched(stream, sent["model"])
         async with contextlib.aclosing(stream):
             pieces = aiter(stream)
             while True:
@@ -89,10 +90,13 @@ async def streamed(litellm: Any, sent: JSONObject, limit: float) -> JSONObject:
     except TimeoutError:
         raise TimeoutError(f"no piece of the reply within {limit:g} seconds") from None
     body = assembly.reply()
-    if not end.is_known():
+    for choice in body["choices"] if end.details else ():
+        choice["message"].setdefault("reasoning_details", end.details)
+    if end.is_broken or not end.is_known():
+        why = "a stream that ended without a finish reason, without usage and without [DONE]"
+        why = "finish reason error" if end.is_broken else why
         raise ModelCallError(
-            f"the model {sent['model']} broke its reply off: its stream ended without a finish "
-            "reason, without usage and without [DONE]",
+            f"the provider of the model {sent['model']} broke its reply off ({why})",
             FailedCall(kind="broken", paid=read_usage(body)),
         )
     if body["usage"]:
@@ -100,17 +104,23 @@ async def streamed(litellm: Any, sent: JSONObject, limit: float) -> JSONObject:
     return body
 
 
-class _End:
-    """Whether a stream said that its reply is whole.
+class _Watched:
+    """What a stream says that litellm does not hand on, and whether its reply is whole.
 
     In OpenAI's protocol litellm takes only a finish reason for that, and in Ollama's it makes one
     up where none came. Usage, which comes last, and `[DONE]` say it too.
+
+    Attributes:
+        is_broken: Whether the provider gave the reply up half-way.
+        details: Reasoning details of the pieces, which litellm keeps in whole replies only.
     """
 
     def __init__(self, stream: Any, model: str) -> None:
         self._stream = stream
         self._model = model
         self._is_done = False
+        self.is_broken = False
+        self.details: list[Any] = []
         stream._should_fail_on_clean_eof = lambda: False
         inner: Any = getattr(stream, "completion_stream", None)
         if hasattr(inner, "_iter_events"):
@@ -120,9 +130,27 @@ class _End:
         async def noted() -> AsyncGenerator[Any]:
             async for event in events():
                 self._is_done = self._is_done or event.data.startswith("[DONE]")
-                yield event
+                yield self._read(event)
 
         return noted
+
+    def _read(self, event: Any) -> Any:
+        """Return an event as litellm may have it, with what it would lose taken note of."""
+        if not ('"error"' in event.data or '"reasoning_details"' in event.data):
+            return event
+        try:
+            body = as_mapping(json.loads(event.data))
+        except ValueError:
+            return event
+        choices = objects(body.get("choices"))
+        for choice in choices[:1]:
+            self.details += as_list(as_mapping(choice.get("delta")).get("reasoning_details"))
+            if choice.get("finish_reason") == "error":
+                # litellm would raise here, before the usage that comes behind it.
+                self.is_broken = True
+                choice["finish_reason"] = "stop"
+                event._data = json.dumps(body)
+        return event
 
     def is_known(self) -> bool:
         """Return whether it did; what litellm ends in other protocols has ended."""

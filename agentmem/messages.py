@@ -60,6 +60,8 @@ class Message(Wire):
         name: The tool that gave a tool result.
         failed: Whether a tool result reports an error.
         recalled: Whether a tool result shows what long-term memory already knows.
+        vendor: Whose `reasoning` and `fields` are, those of its calls too: no other vendor gets
+            them. Empty where there are none, and in what older versions wrote.
         attempt: Which attempt of its activity made it; 0 where workflow code made it in place of
             an activity that gave none. Part of a message's identity in caches:
             an attempt whose answer was lost may have made another one under that id.
@@ -77,6 +79,7 @@ class Message(Wire):
     name: str = ""
     failed: bool = False
     recalled: bool = False
+    vendor: str = ""
     attempt: int = 1
 
     @property

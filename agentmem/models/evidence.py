@@ -85,6 +85,7 @@ class Evidence:
     """What is known of a failed call.
 
     Attributes:
+        cause: The exception that says best what happened.
         status: HTTP status, or what a stream said in its place; 0 if none is known.
         codes: Structured codes and types of the error, in lower case.
         param: The field of the request that the error is about, as OpenAI's protocol says it.
@@ -97,6 +98,7 @@ class Evidence:
         headers: Of the response, names in lower case.
     """
 
+    cause: BaseException
     status: int
     codes: frozenset[str]
     param: str
@@ -122,7 +124,9 @@ def gather(error: BaseException, sent: Sent) -> Evidence:
     codes = frozenset(value for name, value in said if name in _CODES)
     text = f"{bare_text(real_error(error))} {getattr(error, 'body', None) or ''}"
     names = frozenset(parent.__name__ for one in chain for parent in type(one).__mro__)
+    malformed = [one for one in chain if type(one).__name__ in _MALFORMED]
     return Evidence(
+        cause=malformed[0] if malformed else real_error(error),
         status=_status(chain, codes, sent),
         codes=codes,
         param=next((value for name, value in said if name == "param"), ""),
@@ -130,7 +134,7 @@ def gather(error: BaseException, sent: Sent) -> Evidence:
         names=names,
         is_broken=any(map(_is_broken, chain)),
         is_late=any(map(_is_late, chain)),
-        is_malformed=bool(names & _MALFORMED),
+        is_malformed=bool(malformed),
         has_traceback="\nTraceback" in str(error),
         headers=dict(sent.headers) | _headers(chain),
     )

@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from agentmem.contracts.calls import FailedCall
 from agentmem.errors import ContextOverflow, ModelCallError
-from agentmem.models.evidence import Evidence, Sent, gather, real_error
+from agentmem.models.evidence import Evidence, Sent, gather
 from agentmem.models.vendors import is_ollama, key_hint, unreachable_hint
 from agentmem.models.waits import asked_wait
 from agentmem.models.wordings import shown_text
@@ -27,6 +27,7 @@ class Kind(StrEnum):
         "long for it: {said}"
     )
     KEY = "the model {model} needs a valid key: {key}"
+    KEYLESS = "the model {model} needs a valid key, and was not asked: {said}; {key}"
     FORBIDDEN = "this account may not use the model {model}: {said}; {key}"
     QUOTA = "the quota or credit for the model {model} is used up: {said}"
     UNNAMED = (
@@ -40,6 +41,10 @@ class Kind(StrEnum):
     UNSENT = (
         "the model {model} was not asked, as no request could be made: {said}; check the worker's "
         "configuration of this provider"
+    )
+    UNWRITABLE = (
+        "the model {model} was not asked, as its address or a header of the request is none: "
+        "{said}; {address}"
     )
     SLOW = "the model {model} did not answer in time: {said}"
     LIMITED = "the model {model} limits the rate of requests: {said}"
@@ -155,7 +160,7 @@ def model_call_error(
     name = model.partition("/")[2] or model
     words = kind.value.format(
         model=model,
-        said=shown_text(real_error(error), environ),
+        said=shown_text(found.cause, environ),
         tokens=sent.tokens,
         key=key_hint(provider),
         address=unreachable_hint(provider, environ),
@@ -212,15 +217,16 @@ def _by_codes(found: Evidence) -> Kind | None:
 
 def _by_request(found: Evidence, sent: Sent) -> Kind | None:
     """Return the kind of what no provider was asked about."""
-    if found.status == 401 or _lacks_key(found, sent):
-        return Kind.KEY
-    if "provider not provided" in found.text:
-        return Kind.UNNAMED
+    is_sure = sent.went_out is False
     if "ImportError" in found.names and not sent.went_out:
         return Kind.LIBRARY
-    if found.is_malformed or (sent.went_out is False and not (found.is_broken or found.is_late)):
-        return Kind.UNSENT
-    return None
+    if found.status == 401 or _lacks_key(found, sent):
+        return Kind.KEYLESS if is_sure else Kind.KEY
+    if "provider not provided" in found.text:
+        return Kind.UNNAMED
+    if found.is_malformed:
+        return Kind.UNWRITABLE
+    return Kind.UNSENT if is_sure and not (found.is_broken or found.is_late) else None
 
 
 def _lacks_key(found: Evidence, sent: Sent) -> bool:

@@ -6,16 +6,20 @@ from typing import cast
 
 from agentmem.contracts.calls import FailedCall, ModelCall, ModelReply, Usage
 from agentmem.errors import ModelCallError
-from agentmem.messages import Message, Role, ToolCall
+from agentmem.messages import THOUGHT, Message, Role, ToolCall
 from agentmem.models.calls import CUT_OFF, call_in_text, read_calls
 from agentmem.models.plain import as_mapping, joined_text, objects
 from agentmem.models.reasoning import read_fields, read_reasoning
 from agentmem.models.structured import read_structured
 from agentmem.models.thought import split_thought
+from agentmem.models.vendors import vendor_of
 from agentmem.values import JSONObject, clip
 
 REPLY_BYTES = 1024 * 1024
 """Encoded bytes of a stored reply; Temporal refuses a result of 2 MiB."""
+
+
+REASON_CHARACTERS = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,11 +31,13 @@ class Choice:
             text is apart from it, in the field `thought`.
         finish: stop, tool_calls, length or content_filter.
         usage: What the call took; 0 where the provider did not say.
+        reason: Why it ended, in the provider's own word.
     """
 
     message: JSONObject
     finish: str
     usage: Usage
+    reason: str = ""
 
 
 # litellm maps most vendors' words to OpenAI's; these are what custom providers let through.
@@ -89,20 +95,31 @@ def read_reply(reply: JSONObject, call: ModelCall, *, attempt: int) -> ModelRepl
         text, problem = read_structured(text, call.response_format)
         if problem and finish == "length":
             problem = f"it was cut off at the limit of {call.max_tokens} tokens; be shorter"
+    checked = _checked(calls, choice, call.max_tokens)
+    reasoning, fields = read_reasoning(choice.message), read_fields(choice.message)
+    is_bound = bool(fields) or any(part["type"] != THOUGHT for part in reasoning)
     message = Message(
         id=call.reply,
         role=Role.ASSISTANT,
         content=text,
         turn=call.turn,
-        calls=_checked(calls, choice, call.max_tokens),
-        reasoning=read_reasoning(choice.message),
-        fields=read_fields(choice.message),
+        calls=checked,
+        reasoning=reasoning,
+        fields=fields,
+        vendor=vendor_of(call.model) if is_bound or any(c.fields for c in checked) else "",
         attempt=attempt,
     )
     bounded = _bounded(message)
     if call.response_format and bounded.text != text:
         problem = f"it takes over {REPLY_BYTES} bytes; be shorter"
-    return ModelReply(message=bounded, finish=finish, usage=choice.usage, problem=problem)
+    is_answer = bool(bounded.calls or bounded.text.strip())
+    return ModelReply(
+        message=bounded,
+        finish=finish,
+        usage=choice.usage,
+        problem=problem,
+        reason="" if is_answer else choice.reason,
+    )
 
 
 def read_choice(reply: JSONObject, *, model: str) -> Choice:
@@ -141,7 +158,8 @@ def read_choice(reply: JSONObject, *, model: str) -> Choice:
         finish = "content_filter"
     elif finish == "stop" and (message.get("tool_calls") or message.get("function_call")):
         finish = "tool_calls"
-    return Choice(message=_without_thought(message), finish=finish, usage=usage)
+    message = _without_thought(message)
+    return Choice(message=message, finish=finish, usage=usage, reason=reason[:REASON_CHARACTERS])
 
 
 def _without_thought(message: JSONObject) -> JSONObject:

@@ -83,10 +83,14 @@ def exchanging() -> Generator[Exchange]:
 
 
 def watch_clients() -> None:
-    """Have the HTTP clients of this process report to the running exchange; once is enough."""
+    """Have the HTTP clients of this process report to the running exchange, and send once.
+
+    Outside of an exchange they are what they were; to call it again changes nothing.
+    """
     for name in _CLIENTS:
         if importlib.util.find_spec(name) is not None:
             _watch(importlib.import_module(name).AsyncHTTPTransport)
+    _send_once(importlib.import_module("openai._models").FinalRequestOptions)
 
 
 def _watch(transport: Any) -> None:
@@ -105,3 +109,17 @@ def _watch(transport: Any) -> None:
 
     setattr(handle_async_request, _MARK, True)
     transport.handle_async_request = handle_async_request
+
+
+def _send_once(options: Any) -> None:
+    # Retries are Temporal's. litellm tells OpenAI's client so only for the vendors of which it
+    # knows that they take a setting of that name; for the others the client sends three times.
+    count = options.get_max_retries
+    if getattr(count, _MARK, False):
+        return
+
+    def get_max_retries(self: Any, max_retries: int) -> int:
+        return int(count(self, max_retries)) if _running.get() is None else 0
+
+    setattr(get_max_retries, _MARK, True)
+    options.get_max_retries = get_max_retries

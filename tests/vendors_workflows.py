@@ -1,4 +1,4 @@
-"""Workflows of a user's own for what providers send; in a light module, as the sandbox imports it."""
+"""A workflow of a user's own for what providers send; apart, for the sandbox imports its module."""
 
 from typing import Any
 

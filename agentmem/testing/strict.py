@@ -53,7 +53,7 @@ def violations(
     ]
 
 
-def without_reasoning(message: Message) -> Message:
+def without_reasoning(message: Message) -> dict[str, Any]:
     """A message as another vendor must be sent it: without what its own one signed."""
     own = (*_REASONING, "provider_specific_fields", "thinking")
     rest = {name: value for name, value in message.items() if name not in own}

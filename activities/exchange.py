@@ -8,7 +8,7 @@ import contextlib
 import importlib
 import importlib.util
 import json
-from collections.abc import Generator
+from collections.abc import AsyncIterator, Generator
 from contextvars import ContextVar
 from typing import Any
 
@@ -17,6 +17,9 @@ from agentmem.values import JSONObject
 
 BODY_BYTES = 1024 * 1024
 """Of a response that is read for evidence; a longer one is no error."""
+
+TAIL_BYTES = 16 * 1024
+"""Of the end of a stream that is kept for evidence: an error in a stream is its last event."""
 
 # litellm sends by httpx, and OpenAI's client by a copy of it under another name.
 _CLIENTS = ("httpx", "httpx2")
@@ -33,15 +36,21 @@ class Exchange:
     def __init__(self) -> None:
         self.went_out = False
         self._response: Any = None
+        self._tail = b""
 
     def sent(self) -> None:
         """Take note of a request."""
         self.went_out = True
         self._response = None
+        self._tail = b""
 
     def received(self, response: Any) -> None:
         """Take note of a response, whose body nobody has read yet."""
         self._response = response
+
+    def read(self, piece: bytes) -> None:
+        """Take note of a piece of the response's body, as it came over the wire."""
+        self._tail = (self._tail + piece)[-TAIL_BYTES:]
 
     @property
     def status(self) -> int:
@@ -50,15 +59,12 @@ class Exchange:
 
     @property
     def body(self) -> JSONObject:
-        """The last response's JSON object; empty if it was streamed, or is no such."""
+        """The last response's JSON object, of a stream the error in it; empty if there is none."""
         content = getattr(self._response, "_content", None)
-        if not isinstance(content, bytes) or len(content) > BODY_BYTES:
-            return {}
-        try:
-            found: Any = json.loads(content)
-        except (ValueError, RecursionError):
-            return {}
-        return next(iter(objects(found)), as_mapping(found))
+        if isinstance(content, bytes):
+            return _parsed(content) if len(content) <= BODY_BYTES else {}
+        events = (_parsed(line.removeprefix(b"data:")) for line in self._tail.splitlines()[::-1])
+        return next((event for event in events if "error" in event), dict[str, Any]())
 
     @property
     def headers(self) -> dict[str, str]:
@@ -66,6 +72,14 @@ class Exchange:
         if self._response is None:
             return {}
         return {str(name).lower(): str(value) for name, value in self._response.headers.items()}
+
+
+def _parsed(text: bytes) -> JSONObject:
+    try:
+        found: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return next(iter(objects(found)), as_mapping(found))
 
 
 _running: ContextVar[Exchange | None] = ContextVar("agentmem_exchange", default=None)
@@ -89,12 +103,14 @@ def watch_clients() -> None:
     """
     for name in _CLIENTS:
         if importlib.util.find_spec(name) is not None:
-            _watch(importlib.import_module(name).AsyncHTTPTransport)
+            _watch(importlib.import_module(name))
     _send_once(importlib.import_module("openai._models").FinalRequestOptions)
 
 
-def _watch(transport: Any) -> None:
+def _watch(client: Any) -> None:
+    transport: Any = client.AsyncHTTPTransport
     send = transport.handle_async_request
+    noting = _noting(client.AsyncByteStream)
     if getattr(send, _MARK, False):
         return
 
@@ -105,10 +121,30 @@ def _watch(transport: Any) -> None:
         exchange.sent()
         response = await send(self, request)
         exchange.received(response)
+        response.stream = noting(response.stream, exchange)
         return response
 
     setattr(handle_async_request, _MARK, True)
     transport.handle_async_request = handle_async_request
+
+
+def _noting(stream_class: Any) -> Any:
+    class Noting(stream_class):
+        """A response's stream that an exchange takes note of."""
+
+        def __init__(self, stream: Any, exchange: Exchange) -> None:
+            self._stream = stream
+            self._exchange = exchange
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            async for piece in self._stream:
+                self._exchange.read(piece)
+                yield piece
+
+        async def aclose(self) -> None:
+            await self._stream.aclose()
+
+    return Noting
 
 
 def _send_once(options: Any) -> None:

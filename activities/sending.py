@@ -104,6 +104,10 @@ async def streamed(litellm: Any, sent: JSONObject, limit: float) -> JSONObject:
     return body
 
 
+# Their protocols end each reply by a reason, which litellm hands on as it comes.
+_FINISH_ALWAYS = ("anthropic", "gemini", "vertex_ai_beta")
+
+
 class _Watched:
     """What a stream says that litellm does not hand on, and whether its reply is whole.
 
@@ -155,15 +159,13 @@ class _Watched:
     def is_known(self) -> bool:
         """Return whether it did; what litellm ends in other protocols has ended."""
         stream = self._stream
-        is_ours = stream.uses_openai_chat_stream or self._model.startswith("ollama_chat/")
-        return bool(
-            not is_ours
-            or self._is_done
-            or stream.received_finish_reason
-            or stream.intermittent_finish_reason
-            or stream.received_any_finish_reason
-            or any(getattr(chunk, "usage", None) for chunk in stream.chunks)
-        )
+        if stream.received_finish_reason or stream.intermittent_finish_reason or self._is_done:
+            return True
+        if stream.custom_llm_provider in _FINISH_ALWAYS:
+            return False  # their usage begins a stream
+        is_openai = stream.uses_openai_chat_stream or self._model.startswith("ollama_chat/")
+        has_usage = any(getattr(chunk, "usage", None) for chunk in stream.chunks)
+        return bool(not is_openai or has_usage or stream.received_any_finish_reason)
 
 
 def _cost(litellm: Any, model: str, usage: JSONObject) -> float | None:

@@ -140,3 +140,136 @@ async def test_a_rate_limit_a_bill_and_an_overload(
         body: JSONObject = {"error": {"message": text}, "message": text}
         found = await failure(models, VENDORS[vendor], status, body, stream=stream)
         assert (status, found) == (status, expected)
+
+
+ANTHROPIC = (
+    'event: message_start\ndata: {"type": "message_start", "message": {"id": "m", "type": '
+    '"message", "role": "assistant", "model": "m", "content": [], "stop_reason": null, "usage": '
+    '{"input_tokens": 5, "output_tokens": 1}}}\n\n'
+    'event: content_block_start\ndata: {"type": "content_block_start", "index": 0, '
+    '"content_block": {"type": "text", "text": ""}}\n\n'
+    'event: content_block_delta\ndata: {"type": "content_block_delta", "index": 0, "delta": '
+    '{"type": "text_delta", "text": "Cai"}}\n\n'
+    "event: error\ndata: "
+)
+OPENAI = (
+    'data: {"id": "c", "object": "chat.completion.chunk", "created": 0, "model": "m", "choices": '
+    '[{"index": 0, "delta": {"content": "Cai"}, "finish_reason": null}]}\n\ndata: '
+)
+GEMINI = (
+    'data: {"candidates": [{"content": {"role": "model", "parts": [{"text": "Cai"}]}, '
+    '"index": 0}]}\n\ndata: '
+)
+OLLAMA = (
+    '{"model": "m", "created_at": "2026-01-01T00:00:00Z", "done": false, "message": '
+    '{"role": "assistant", "content": "Cai"}}\n'
+)
+
+
+@asynccontextmanager
+async def streaming(text: str, kind: str) -> AsyncGenerator[tuple[str, list[str]]]:
+    """Answer every request with a stream; gives the address and the paths."""
+    asked: list[str] = []
+
+    async def answer(http: web.Request) -> web.Response:
+        await http.read()
+        asked.append(http.path)
+        return web.Response(text=text, content_type=kind)
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", answer)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    try:
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}", asked
+    finally:
+        await runner.cleanup()
+
+
+STREAMS = [
+    ("anthropic", ANTHROPIC, '{"type": "error", "error": {"type": "%s", "message": "?"}}'),
+    ("openai", OPENAI, '{"error": {"type": "%s", "message": "?"}}'),
+    ("mistral", OPENAI, '{"error": {"type": "%s", "message": "?"}}'),
+    ("openrouter", OPENAI, '{"error": {"type": "%s", "message": "?"}}'),
+    ("vllm", OPENAI, '{"error": {"type": "%s", "message": "?"}}'),
+    ("gemini", GEMINI, '{"error": {"status": "%s", "message": "?"}}'),
+    ("ollama", OLLAMA, '{"error": {"type": "%s", "message": "?"}}'),
+]
+
+
+@pytest.mark.parametrize(("vendor", "begun", "error"), STREAMS)
+async def test_an_error_in_the_middle_of_a_stream(
+    models: Models, vendor: str, begun: str, error: str
+) -> None:
+    """The status was 200; the error's own code says whether a retry can help."""
+    kind = "application/x-ndjson" if vendor == "ollama" else "text/event-stream"
+    for code, expected in (
+        ("overloaded_error", ("failing", False)),
+        ("rate_limit_error", ("limited", False)),
+        ("invalid_request_error", ("invalid", True)),
+        ("authentication_error", ("key", True)),
+        ("nobody_knows", ("failing", False)),
+    ):
+        async with streaming(f"{begun}{error % code}\n\n", kind) as (address, _):
+            request = {
+                "model": VENDORS[vendor],
+                "messages": [{"role": "user", "content": "where?"}],
+                "api_base": address,
+                "api_key": "k",
+            }
+            with pytest.raises(ModelCallError) as caught:
+                await models.complete(request, stream=True, seconds=20)
+        [failed] = caught.value.details
+        assert (code, failed.kind, caught.value.non_retryable) == (code, *expected)
+
+
+@pytest.mark.parametrize(("vendor", "begun", "error"), STREAMS)
+async def test_a_stream_that_is_cut_is_no_reply(
+    models: Models, vendor: str, begun: str, error: str
+) -> None:
+    """Closed in good order after half of the text: tried again, not taken for the answer."""
+    kind = "application/x-ndjson" if vendor == "ollama" else "text/event-stream"
+    text = begun.removesuffix("data: ").removesuffix("event: error\n")
+    async with streaming(text, kind) as (address, _):
+        request = {
+            "model": VENDORS[vendor],
+            "messages": [{"role": "user", "content": "where?"}],
+            "api_base": address,
+            "api_key": "k",
+        }
+        with pytest.raises(ModelCallError) as caught:
+            await models.complete(request, stream=True, seconds=20)
+    assert not caught.value.non_retryable
+
+
+ANTHROPIC_END = (
+    'event: message_delta\ndata: {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, '
+    '"usage": {"output_tokens": 2}}\n\nevent: message_stop\ndata: {"type": "message_stop"}\n\n'
+)
+GEMINI_END = (
+    '{"candidates": [{"content": {"role": "model", "parts": [{"text": "ro."}]}, "finishReason": '
+    '"STOP", "index": 0}], "usageMetadata": {"promptTokenCount": 5, "candidatesTokenCount": 2, '
+    '"totalTokenCount": 7}}\n\n'
+)
+ENDS = [
+    ("anthropic", ANTHROPIC.removesuffix("event: error\ndata: "), ANTHROPIC_END),
+    ("gemini", GEMINI, GEMINI_END),
+]
+
+
+@pytest.mark.parametrize(("vendor", "begun", "end"), ENDS)
+async def test_a_stream_that_ends_as_its_protocol_says_is_a_reply(
+    models: Models, vendor: str, begun: str, end: str
+) -> None:
+    """What is required of a stream is what the vendor sends."""
+    async with streaming(f"{begun}{end}", "text/event-stream") as (address, _):
+        request = {
+            "model": VENDORS[vendor],
+            "messages": [{"role": "user", "content": "where?"}],
+            "api_base": address,
+            "api_key": "k",
+        }
+        reply = await models.complete(request, stream=True, seconds=20)
+    assert reply["choices"][0]["message"]["content"].startswith("Cai")
+    assert reply["choices"][0]["finish_reason"] == "stop"

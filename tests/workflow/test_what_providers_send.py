@@ -13,6 +13,8 @@ from tests.counted_tools import get_temp
 from tests.stack import last_user_text, stack
 from tests.vendors_workflows import Asking
 
+pytestmark = pytest.mark.timeout(180)  # the first one waits for litellm's import
+
 AGENTS = """\
 [agents.whole]
 tools = ["get_temp"]

@@ -52,6 +52,12 @@ class Exchange:
         """Take note of a piece of the response's body, as it came over the wire."""
         self._tail = (self._tail + piece)[-TAIL_BYTES:]
 
+    def ended_with(self, word: bytes) -> bool | None:
+        """Tell whether a word stands in the end of a stream; None where it cannot be read."""
+        if self._response is None or "content-encoding" in self._response.headers:
+            return None
+        return word in self._tail
+
     @property
     def status(self) -> int:
         """HTTP status of the last response; 0 if there was none."""
@@ -83,6 +89,11 @@ def _parsed(text: bytes) -> JSONObject:
 
 
 _running: ContextVar[Exchange | None] = ContextVar("agentmem_exchange", default=None)
+
+
+def running_exchange() -> Exchange | None:
+    """Return the exchange that takes note of what is sent here; None outside of any."""
+    return _running.get()
 
 
 @contextlib.contextmanager

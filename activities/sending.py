@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncGenerator
 from typing import Any
 
+from activities.exchange import running_exchange
 from activities.litellm_loading import register_offline, register_ollama
 from agentmem.contracts import FailedCall
 from agentmem.errors import ModelCallError
@@ -104,8 +105,8 @@ async def streamed(litellm: Any, sent: JSONObject, limit: float) -> JSONObject:
     return body
 
 
-# Their protocols end each reply by a reason, which litellm hands on as it comes.
-_FINISH_ALWAYS = ("anthropic", "gemini", "vertex_ai_beta")
+# litellm's name for it in a stream, of which it says at each piece that it ends by `stop`.
+_GEMINI = "vertex_ai_beta"
 
 
 class _Watched:
@@ -159,10 +160,13 @@ class _Watched:
     def is_known(self) -> bool:
         """Return whether it did; what litellm ends in other protocols has ended."""
         stream = self._stream
+        if stream.custom_llm_provider == _GEMINI:
+            exchange = running_exchange()
+            return exchange is None or exchange.ended_with(b'"finishReason"') is not False
         if stream.received_finish_reason or stream.intermittent_finish_reason or self._is_done:
             return True
-        if stream.custom_llm_provider in _FINISH_ALWAYS:
-            return False  # their usage begins a stream
+        if stream.custom_llm_provider == "anthropic":
+            return False  # its usage begins a stream
         is_openai = stream.uses_openai_chat_stream or self._model.startswith("ollama_chat/")
         has_usage = any(getattr(chunk, "usage", None) for chunk in stream.chunks)
         return bool(not is_openai or has_usage or stream.received_any_finish_reason)

@@ -31,10 +31,12 @@ class Exchange:
 
     Attributes:
         went_out: Whether a request was handed to the network.
+        unfinished: What came of a streamed reply that broke, in OpenAI's form; empty if none did.
     """
 
     def __init__(self) -> None:
         self.went_out = False
+        self.unfinished: JSONObject = {}
         self._response: Any = None
         self._tail = b""
 
@@ -124,6 +126,17 @@ def _watch(client: Any) -> None:
     noting = _noting(client.AsyncByteStream)
     if getattr(send, _MARK, False):
         return
+    blocking: Any = client.HTTPTransport
+    send_blocking = blocking.handle_request
+
+    def handle_request(self: Any, request: Any) -> Any:  # of vendors that are asked in a thread
+        exchange = _running.get()
+        if exchange is None:
+            return send_blocking(self, request)
+        exchange.sent()
+        response = send_blocking(self, request)
+        exchange.received(response)
+        return response
 
     async def handle_async_request(self: Any, request: Any) -> Any:
         exchange = _running.get()
@@ -137,6 +150,7 @@ def _watch(client: Any) -> None:
 
     setattr(handle_async_request, _MARK, True)
     transport.handle_async_request = handle_async_request
+    blocking.handle_request = handle_request
 
 
 def _noting(stream_class: Any) -> Any:

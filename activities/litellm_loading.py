@@ -107,6 +107,8 @@ def _leave_thought_in_text() -> None:
     ollama: Any = importlib.import_module("litellm.llms.ollama.chat.transformation")
     iterator: Any = ollama.OllamaChatCompletionResponseIterator
     parse = iterator.chunk_parser
+    if parse.__module__ == __name__:
+        return  # done already, for another worker of this process
 
     def parsed(self: Any, chunk: dict[str, Any]) -> Any:
         if "error" in chunk:  # it came after the status, which was 200

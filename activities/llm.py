@@ -17,7 +17,7 @@ from activities.litellm_loading import load
 from activities.messages import MessageCache
 from activities.paid import Paid
 from activities.sending import prepared, streamed, whole
-from agentmem.contracts import ModelCall, ModelReply
+from agentmem.contracts import ModelCall, ModelReply, Usage
 from agentmem.errors import ModelCallError
 from agentmem.models.contexts import Contexts, request_tokens
 from agentmem.models.evidence import Sent
@@ -26,7 +26,7 @@ from agentmem.models.rendering import render_request
 from agentmem.models.replies import read_choice, read_reply, read_usage
 from agentmem.models.vendors import litellm_name
 from agentmem.models.waits import next_wait
-from agentmem.values import JSONObject
+from agentmem.values import JSONObject, dump_json
 
 REQUEST_TIMEOUT = timedelta(minutes=9)
 """Below the activity's start-to-close of ten minutes, so that our error comes before Temporal's."""
@@ -137,12 +137,26 @@ class Models:
             headers=exchange.headers,
             tokens=request_tokens(request),
             context=self._contexts.of(model, self.context(model)),
+            paid=self._paid(request, exchange),
         )
         now = datetime.now(UTC)
         failed = model_call_error(error, model=model, environ=os.environ, now=now, sent=sent)
         if is_surely_too_long(failed):
             self._contexts.refused(model, sent.tokens)
         return failed
+
+    @staticmethod
+    def _paid(request: JSONObject, exchange: Exchange) -> Usage:
+        """Return what was written before a call failed; estimated where a stream broke."""
+        if exchange.status != 200:
+            return Usage()
+        told = read_usage(exchange.unfinished or exchange.body)
+        if told.prompt or told.completion:
+            return told
+        came = exchange.unfinished.get("choices")
+        written = len(dump_json(came).encode("utf-8", "replace")) // 4 if came else 0
+        prompt = request_tokens(request)
+        return Usage(requests=1, prompt=prompt, completion=written) if came else Usage()
 
     def _is_custom(self, model: str) -> bool:
         if self._loading is None or not self._loading.done() or self._loading.exception():

@@ -80,14 +80,7 @@ async def streamed(litellm: Any, sent: JSONObject, limit: float) -> JSONObject:
         async with asyncio.timeout(limit):
             stream = await litellm.acompletion(**sent, **options)
         end = _Watched(stream, sent["model"])
-        async with contextlib.aclosing(stream):
-            pieces = aiter(stream)
-            while True:
-                async with asyncio.timeout(limit):
-                    piece = await anext(pieces, None)
-                if piece is None:
-                    break
-                assembly.add(plain(piece.model_dump()))
+        await _read_pieces(stream, assembly, limit)
     except TimeoutError:
         raise TimeoutError(f"no piece of the reply within {limit:g} seconds") from None
     body = assembly.reply()
@@ -103,6 +96,22 @@ async def streamed(litellm: Any, sent: JSONObject, limit: float) -> JSONObject:
     if body["usage"]:
         body["usage"]["cost"] = _cost(litellm, sent["model"], body["usage"])
     return body
+
+
+async def _read_pieces(stream: Any, assembly: Assembly, limit: float) -> None:
+    try:
+        async with contextlib.aclosing(stream):
+            pieces = aiter(stream)
+            while True:
+                async with asyncio.timeout(limit):
+                    piece = await anext(pieces, None)
+                if piece is None:
+                    return
+                assembly.add(plain(piece.model_dump()))
+    except Exception:
+        if (exchange := running_exchange()) is not None:
+            exchange.unfinished = assembly.reply()
+        raise
 
 
 # litellm's name for it in a stream, of which it says at each piece that it ends by `stop`.

@@ -63,6 +63,7 @@ class Loop:
         self._spent = spent
         self._format = response_format
         self._deadline = workflow.now() + timedelta(minutes=definition.turn_minutes)
+        self._taken = 0  # messages of the turn that the provider has been shown and took
         self.usage = Usage()
 
     async def turn(self, content: str | list[JSONObject]) -> Answer:
@@ -113,7 +114,8 @@ class Loop:
         """
         if failed_call(error).kind not in REFUSALS:
             return ""
-        newest = [m for group in self._memory.log.turn(self._memory.turn)[-1:] for m in group[1:]]
+        messages = self._memory.turn_messages()
+        newest = [m for m in messages[self._taken :] if m.role is Role.TOOL_RESULT]
         if not newest or not workflow.patched("refused-results"):
             return ""
         for result in newest:
@@ -241,6 +243,7 @@ class Loop:
             self._spend(counted(failed_call(error).paid))
             raise
         self._spend(reply.usage.plus(counted(reply.paid)))
+        self._taken = len(self._memory.turn_messages())
         return reply
 
     def _call(

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from agentmem.contracts.calls import Usage
 from agentmem.models.plain import as_mapping
 from agentmem.models.wordings import bare_text
 from agentmem.values import JSONObject
@@ -70,6 +71,7 @@ class Sent:
         headers: Of the response, names in lower case.
         tokens: The request's size, estimated.
         context: Tokens that the model takes, as far as that is known or learned; 0 if it is not.
+        paid: What the provider wrote all the same.
     """
 
     went_out: bool | None = None
@@ -78,6 +80,7 @@ class Sent:
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     tokens: int = 0
     context: int = 0
+    paid: Usage = field(default_factory=Usage)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +122,9 @@ def gather(error: BaseException, sent: Sent) -> Evidence:
         sent: What is known of the request.
     """
     chain = _chain(error)
-    bodies = [sent.body, *(_body(one) for one in chain)]
+    # A reply that litellm could make nothing of is no error's body.
+    is_error = sent.status >= 400 or "error" in sent.body
+    bodies = [sent.body if is_error else {}, *(_body(one) for one in chain)]
     said = [value for body in bodies for value in _said(body)]
     codes = frozenset(value for name, value in said if name in _CODES)
     text = f"{bare_text(real_error(error))} {getattr(error, 'body', None) or ''}"

@@ -122,7 +122,7 @@ _NO_KEY = re.compile(
     r"missing credentials|(?:missing|no|invalid|incorrect) [\w ]{0,30}\bapi[ _]key"
     r"|api[ _]key [\w ]{0,40}(?:must be set|not set|missing|not (?:valid|provided|found))"
 )
-# The offline reading of exceptions that lost what caused them.
+# Of exceptions that lost what caused them, and of network libraries that nobody watches.
 _BROKEN_LINE = re.compile(
     r"connection (?:error|reset|refused|aborted|closed)|cannot connect|connect call failed"
     r"|name or service|name resolution|getaddrinfo|unreachable|reset by peer"
@@ -166,7 +166,7 @@ def model_call_error(
         address=unreachable_hint(provider, environ),
         pull=f"; `ollama pull {name}` fetches it" if is_ollama(provider) else "",
     )
-    failed = FailedCall(kind=kind.name.lower())
+    failed = FailedCall(kind=kind.name.lower(), paid=sent.paid)
     message = f"{words}. {SETTING}"
     if kind in (Kind.OVERFLOW, Kind.LARGE):
         return ContextOverflow(message, failed)
@@ -207,10 +207,11 @@ def _kind(found: Evidence, sent: Sent) -> Kind:
 def _by_codes(found: Evidence) -> Kind | None:
     if found.status == 402 or found.codes & _BILLING_CODES:
         return Kind.QUOTA
-    if found.codes & _OVERFLOW_CODES or "ContextWindowExceededError" in found.names:
-        # A limit of tokens a minute is no overflow; a request above all of it can never pass.
+    # litellm chooses these classes by words, which stand in rate limits too.
+    names = found.names if found.status != 429 else frozenset[str]()
+    if found.codes & _OVERFLOW_CODES or "ContextWindowExceededError" in names:
         return Kind.OVERFLOW if found.status != 429 else None
-    if found.codes & _POLICY_CODES or "ContentPolicyViolationError" in found.names:
+    if found.codes & _POLICY_CODES or "ContentPolicyViolationError" in names:
         return Kind.REFUSED
     return None
 
@@ -238,6 +239,7 @@ def _lacks_key(found: Evidence, sent: Sent) -> bool:
 def _by_status(found: Evidence, sent: Sent) -> Kind | None:
     status = found.status
     if status == 429:
+        # A request above all of a minute's tokens can never pass.
         return Kind.OVERFLOW if "request too large" in found.text else Kind.LIMITED
     # A stream may say it without a status, and some servers that fail over it say 500.
     if status == 413 or (status in (0, 400, 422, 500) and _OVERFLOW.search(found.text)):

@@ -255,6 +255,21 @@ async def test_refused_replies_are_paid_for(client: Client, tmp_path: Path, name
             assert (usage["requests"], usage["prompt"]) == (requests, 100 * requests)
 
 
+async def test_half_a_stream_is_paid_for(client: Client, tmp_path: Path) -> None:
+    """Reset in the middle, an error in the middle: counted by its size, for nobody said it."""
+    half = [chunk(content="Cairo is the one " * 20)]
+    cut = Reply(content="", chunks=half, ending="reset")
+    told = reply("", chunks=[*half, {"error": {"message": "busy", "code": 503}}])
+    script = [cut, reply("one", usage=PAID), told, reply("two", usage=PAID)]
+    async with stack(client, tmp_path, script, **ALL) as s:
+        handle = await s.start(agent="pieces", session=True)
+        for text in ("one", "two"):
+            answer = await handle.execute_update("ask", "hi")
+            assert answer["text"] == text
+            assert answer["usage"]["requests"] == 2
+            assert 10 + 80 < answer["usage"]["completion"] < 10 + 200
+
+
 @BOTH
 @pytest.mark.parametrize("limit", ["turn_budget = 250", "budget = 250"])
 async def test_a_budget_stops_the_retries(
@@ -559,6 +574,24 @@ async def test_a_tool_result_that_is_refused_does_not_end_the_session(
             assert len(told) == 1
             assert "left out" in told[0]
         s.model.assert_strict()
+
+
+async def test_a_result_that_the_provider_took_stays(client: Client, tmp_path: Path) -> None:
+    """What is refused later, such as a repair, is no reason to leave it out."""
+    schema = '{type = "object", properties = {city = {type = "string"}}, required = ["city"]}'
+    agents = f'[agents.plain]\ntools = ["get_temp"]\nresponse_format = {schema}\n'
+    script = [
+        reply(calls=[call("get_temp", city="Rome")]),
+        reply("no JSON"),
+        fail(400, "no repairs here"),
+        reply('{"city": "Rome"}'),
+    ]
+    async with stack(client, tmp_path, script, agents=agents, extra=[get_temp]) as s:
+        handle = await s.start(agent="plain", session=True)
+        assert "left out" not in await failing(handle, "how warm?")
+        await handle.execute_update("send", "and?")
+        told = [m["content"] for m in s.model.requests[-1].messages if m["role"] == "tool"]
+        assert told == ["Rome: 20"]
 
 
 async def test_a_refused_result_in_an_own_workflow(client: Client, tmp_path: Path) -> None:

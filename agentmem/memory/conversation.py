@@ -18,8 +18,8 @@ from agentmem.messages import Message, Role
 from agentmem.values import JSONObject
 
 LEAST_VIEW = 256
-"""Tokens of messages that are shown after any number of overflows: below that, what is too long is
-something else, such as the tools."""
+"""Tokens of messages that a turn begins with after any number of overflows: where so little is too
+long, it is something else, such as the tools."""
 
 
 class Conversation:
@@ -125,7 +125,7 @@ class Conversation:
             Whether that makes the next prompt any smaller.
         """
         before = self.view()
-        self._cap = max(LEAST_VIEW, shown_tokens(before) // 2)
+        self._cap = max(1, shown_tokens(before) // 2)
         return self.view() != before
 
     def restore_bound(self, bound: int | None) -> None:
@@ -135,7 +135,7 @@ class Conversation:
     def _grow(self) -> None:
         """Show half as much again as the turn before, until nothing is left out any more."""
         if self._cap is not None:
-            grown = self._cap + self._cap // 2
+            grown = max(LEAST_VIEW, self._cap + self._cap // 2)
             self._cap = grown if grown < tokens(self.log.groups) else None
 
     def prompt(self, system: str, *aside: str) -> Prompt:

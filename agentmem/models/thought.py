@@ -24,7 +24,7 @@ _ANY_OPENING = "|".join(re.escape(opening) for opening, _ in _TAGS)
 _ANY_CLOSING = "|".join(re.escape(closing) for _, closing in _TAGS)
 
 # A block opens a line: a tag inside a sentence is what the sentence is about.
-_BLOCK = re.compile(rf"^[ \t]*({_ANY_OPENING})", re.IGNORECASE | re.MULTILINE)
+_BLOCK = re.compile(rf"^[ \t\ufeff]*({_ANY_OPENING})", re.IGNORECASE | re.MULTILINE)
 # Many templates end the prompt with the opening tag, so that a reply holds the closing one alone.
 _END = re.compile(_ANY_CLOSING, re.IGNORECASE)
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
@@ -89,6 +89,8 @@ def _matching_end(text: str, opening: re.Match[str], closing: str) -> int | None
     depth = 1
     first: int | None = None
     for tag in tags.finditer(text, opening.end()):
+        if _is_quoted(text, tag):
+            continue
         is_end = tag[0].lower() == closing
         depth += -1 if is_end else 1
         if is_end and first is None:
@@ -106,15 +108,22 @@ def _lone_end(text: str) -> re.Match[str] | None:
     for end in _END.finditer(text):
         before, after = text[max(0, end.start() - 1) : end.start()], text[end.end() : end.end() + 1]
         is_word = before in _BLANKS and after in _BLANKS and before and after
+        is_quoted = _is_quoted(text, end)
         was_opened = 0 <= opened[end[0].lower()] < end.start()
-        if not (_is_quote(before) or is_word or was_opened or bisect(fences, end.start()) % 2):
+        if not (is_quoted or is_word or was_opened or bisect(fences, end.start()) % 2):
             return end
     return None
 
 
+def _is_quoted(text: str, tag: re.Match[str]) -> bool:
+    around = text[max(0, tag.start() - 1) : tag.start()], text[tag.end() : tag.end() + 1]
+    return all(map(_is_quote, around))
+
+
 def _is_quote(char: str) -> bool:
-    # Opening and closing quotes, and opening brackets, of any script.
-    return bool(char) and (char in "`'\"" or unicodedata.category(char) in ("Pi", "Pf", "Ps"))
+    # Quotes and brackets of any script.
+    marks = ("Pi", "Pf", "Ps", "Pe")
+    return bool(char) and (char in "`'\"" or unicodedata.category(char) in marks)
 
 
 def _fences(text: str) -> list[int]:

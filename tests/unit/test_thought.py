@@ -26,6 +26,9 @@ from agentmem.models.thought import split_thought
         ("<seed:think>hm</seed:think>Cairo.", "hm"),
         ("<|START_THINKING|>hm<|END_THINKING|>Cairo.", "hm"),
         ("<thought>嗯</thought>Cairo.", "嗯"),
+        ("so say 'Cairo'</think>Cairo.", "so say 'Cairo'"),
+        ("<think>the tag `</think>` ends it</think>Cairo.", "the tag `</think>` ends it"),
+        ("\ufeff<think>hm</think>Cairo.", "hm"),
     ],
 )
 def test_thought_is_taken_out_of_the_text(text: str, thought: str) -> None:
@@ -51,6 +54,7 @@ def test_a_block_after_some_words_is_thought_too() -> None:
         "Wrap it in <think> and </think> tags.",
         "A `</think>` closes the block.",
         "The tag is called '</think>', it closes.",
+        "End it (</think>) there.",
         "Such as:\n```\n<think>hm</think>\n```\nDone.",
         "Write\n\n    x = '<think>'\n",
         "  padded  ",

@@ -55,6 +55,8 @@ _STATUS_OF = {
 }
 
 _NETWORK = ("httpx", "httpx2", "httpcore", "httpcore2", "aiohttp", "urllib3", "requests", "socket")
+# They send by means that nobody watches, so that a request may have gone out all the same.
+_UNWATCHED = ("boto3", "botocore", "google", "grpc", "requests", "urllib3")
 # A request that could not even be written down: an address or a header that is none.
 _MALFORMED = {"UnsupportedProtocol", "LocalProtocolError", "InvalidURL", "InvalidSchema"}
 _CLASS_NAME = re.compile(r"\b\w*(?:Error|Exception|Timeout)\b")
@@ -96,6 +98,7 @@ class Evidence:
         names: Names of the exceptions' classes, for what no provider was asked about.
         is_broken: Whether the network failed.
         is_late: Whether time ran out.
+        is_unwatched: Whether a library failed that sends by means which nobody watches.
         is_malformed: Whether the request could not even be written down.
         has_traceback: Whether the client library failed with a Python error of its own.
         headers: Of the response, names in lower case.
@@ -109,6 +112,7 @@ class Evidence:
     names: frozenset[str]
     is_broken: bool
     is_late: bool
+    is_unwatched: bool
     is_malformed: bool
     has_traceback: bool
     headers: Mapping[str, str]
@@ -126,12 +130,15 @@ def gather(error: BaseException, sent: Sent) -> Evidence:
     is_error = sent.status >= 400 or "error" in sent.body
     bodies = [sent.body if is_error else {}, *(_body(one) for one in chain)]
     said = [value for body in bodies for value in _said(body)]
+    cause = real_error(error)
+    if sent.status == 200 and is_error:  # in a stream, of whose words litellm loses some
+        cause = RuntimeError(json.dumps(sent.body, ensure_ascii=False))
     codes = frozenset(value for name, value in said if name in _CODES)
-    text = f"{bare_text(real_error(error))} {getattr(error, 'body', None) or ''}"
+    text = f"{bare_text(cause)} {getattr(error, 'body', None) or ''}"
     names = frozenset(parent.__name__ for one in chain for parent in type(one).__mro__)
     malformed = [one for one in chain if type(one).__name__ in _MALFORMED]
     return Evidence(
-        cause=malformed[0] if malformed else real_error(error),
+        cause=malformed[0] if malformed else cause,
         status=_status(chain, codes, sent),
         codes=codes,
         param=next((value for name, value in said if name == "param"), ""),
@@ -139,6 +146,7 @@ def gather(error: BaseException, sent: Sent) -> Evidence:
         names=names,
         is_broken=any(map(_is_broken, chain)),
         is_late=any(map(_is_late, chain)),
+        is_unwatched=any(type(one).__module__.partition(".")[0] in _UNWATCHED for one in chain),
         is_malformed=bool(malformed),
         has_traceback="\nTraceback" in str(error),
         headers=dict(sent.headers) | _headers(chain),

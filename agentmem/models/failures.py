@@ -218,7 +218,7 @@ def _by_codes(found: Evidence) -> Kind | None:
 
 def _by_request(found: Evidence, sent: Sent) -> Kind | None:
     """Return the kind of what no provider was asked about."""
-    is_sure = sent.went_out is False
+    is_sure = sent.went_out is False and not found.is_unwatched
     if "ImportError" in found.names and not sent.went_out:
         return Kind.LIBRARY
     if found.status == 401 or _lacks_key(found, sent):

@@ -536,3 +536,34 @@ def test_an_error_inside_a_stream_is_told_by_its_codes(
     outer.__context__ = inner
     found = mapped(outer, sent=Sent(went_out=True, status=200))
     assert (kind(found), found.non_retryable) == (expected, final)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected", "words"),
+    [
+        ({"error": "CUDA out of memory"}, "failing", "CUDA out of memory"),
+        ({"error": {"message": "prompt is too long"}}, "overflow", "prompt is too long"),
+        ({"error": {"message": "忙", "code": "rate_limit_exceeded"}}, "limited", "忙"),
+    ],
+)
+def test_the_words_of_an_error_inside_a_stream_are_the_providers(
+    body: dict[str, object], expected: str, words: str
+) -> None:
+    """OpenAI's client says only that an error occurred where the error is no object of its form."""
+    error = APIConnectionError("An error occurred during streaming", 500)
+    found = mapped(error, sent=Sent(went_out=True, status=200, body=body))
+    assert kind(found) == expected
+    assert words in found.message
+    assert "{" not in found.message
+
+
+def test_a_library_that_nobody_watches_may_have_sent() -> None:
+    """An error of the service's, as its own client raises it, is tried again."""
+
+    class ClientError(Exception):
+        __module__ = "botocore.exceptions"
+
+    outer = APIError("InternalServerException", 500)
+    outer.__context__ = ClientError("InternalServerException")
+    found = mapped(outer, "sagemaker/x", sent=Sent(went_out=False))
+    assert (kind(found), found.non_retryable) == ("failing", False)

@@ -10,8 +10,10 @@ from temporalio.exceptions import ApplicationError
 from agentmem.testing import Reply, Request, call, fail, reply
 from agentmem.values import JSONObject
 from tests.counted_tools import get_temp
+from tests.replayer import replayer
 from tests.stack import last_user_text, stack
 from tests.vendors_workflows import Asking
+from workflows.agent import AgentWorkflow
 
 pytestmark = pytest.mark.timeout(180)  # the first one waits for litellm's import
 
@@ -53,6 +55,14 @@ async def most_attempts(handle: WorkflowHandle[Any, Any]) -> int:
     """Return how often an activity of a history was tried at most."""
     history = await handle.fetch_history()
     return max(event.activity_task_started_event_attributes.attempt for event in history.events)
+
+
+async def assert_replays(handle: WorkflowHandle[Any, Any]) -> None:
+    """Replay what was recorded so far: no decision may depend on anything else."""
+    result = await replayer(AgentWorkflow).replay_workflow(
+        await handle.fetch_history(), raise_on_replay_failure=False
+    )
+    assert result.replay_failure is None
 
 
 THOUGHT = [
@@ -285,6 +295,7 @@ async def test_a_budget_stops_the_retries(
         assert "broke its reply off" in message
         assert len(s.model.requests) == 3
         assert (await handle.query("usage"))["prompt"] == 300
+        await assert_replays(handle)
 
 
 async def test_what_a_failed_summary_took_is_counted(client: Client, tmp_path: Path) -> None:
@@ -343,6 +354,7 @@ async def test_what_a_turn_said_before_its_last_step_is_not_lost(
         assert "Before that it said: It is Cairo." in await failing(handle, "where is it warm?")
         assert await handle.execute_update("send", "where?") == "Cairo, as I said."
         assert "It is Cairo." in [m["content"] for m in s.model.requests[-1].messages]
+        await assert_replays(handle)
         s.model.assert_strict()
 
 
@@ -503,6 +515,7 @@ async def test_a_guess_that_was_wrong_is_taken_back(client: Client, tmp_path: Pa
         smaller, last = s.model.requests[2], s.model.requests[3]
         assert len(smaller.raw) < 10_000 < len(last.raw)
         assert [m["content"][:5] for m in last.messages] == ["first", "a", "and?"]
+        await assert_replays(handle)
 
 
 @pytest.mark.parametrize(
@@ -573,6 +586,7 @@ async def test_a_tool_result_that_is_refused_does_not_end_the_session(
             told = [m["content"] for m in s.model.requests[-1].messages if m["role"] == "tool"]
             assert len(told) == 1
             assert "left out" in told[0]
+            await assert_replays(handle)
         s.model.assert_strict()
 
 

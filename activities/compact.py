@@ -5,7 +5,9 @@ from temporalio import activity
 from activities.heartbeat import heartbeating
 from activities.llm import Models
 from activities.messages import MessageCache
+from activities.paid import Paid
 from agentmem.contracts import Compact, ModelReply, Usage
+from agentmem.errors import ModelCallError
 from agentmem.messages import Message, Role
 from agentmem.models.summaries import parts, read_summary, request
 
@@ -26,12 +28,16 @@ class CompactActivity:
             ModelCallError: A call failed, or what came is no summary.
             AgentMemError: The workflow did not give its messages.
         """
-        spent = Usage()
-        async with heartbeating():
+        spent, paid = Usage(), Paid()
+        async with heartbeating(paid.counters):
             summary, texts = parts(await self._cache.resolve_prompt(asked.prompt))
             for text in texts:
-                answer = await self._models.complete(request(asked, summary, text))
-                summary, used = read_summary(answer, asked, summary, text)
+                try:
+                    answer = await self._models.complete(request(asked, summary, text))
+                    summary, used = read_summary(answer, asked, summary, text)
+                except ModelCallError as error:
+                    paid.add(spent)
+                    raise paid.told(error) from None
                 spent = spent.plus(used)
         message = Message(
             id=asked.reply,
@@ -40,4 +46,4 @@ class CompactActivity:
             attempt=activity.info().attempt,
         )
         self._cache.remember(asked.prompt.memory, message)
-        return ModelReply(message=message, usage=spent)
+        return ModelReply(message=message, usage=spent, paid=paid.usage)

@@ -131,7 +131,9 @@ class DreamActivities:
                     raise
                 # Without the cause, as where it came from.
                 wait = error.next_retry_delay
-                raise ModelUnavailable(error.message, next_retry_delay=wait) from None
+                raise ModelUnavailable(
+                    error.message, *error.details, next_retry_delay=wait
+                ) from None
 
     def _smallest_context(self, request: DreamInput, model: str) -> int:
         # All phases begin with the same facts, and share the messages and findings, of which the

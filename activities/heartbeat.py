@@ -11,14 +11,14 @@ BEAT_SECONDS = 1.0
 
 
 @asynccontextmanager
-async def heartbeating(counters: Mapping[str, int] | None = None) -> AsyncGenerator[None]:
+async def heartbeating(counters: Mapping[str, float] | None = None) -> AsyncGenerator[None]:
     """Heartbeat while the body runs.
 
     The worker cancels the activity's task when Temporal asks for it, so the body sees an
     ordinary `asyncio.CancelledError` where it waits.
 
     Args:
-        counters: Shown with each heartbeat, as they are then; for people, nothing is read back.
+        counters: Sent with each heartbeat, as they are then: for people, and for the next attempt.
     """
     beats = asyncio.create_task(_beat(counters))
     try:
@@ -27,7 +27,7 @@ async def heartbeating(counters: Mapping[str, int] | None = None) -> AsyncGenera
         beats.cancel()
 
 
-async def _beat(counters: Mapping[str, int] | None) -> None:
+async def _beat(counters: Mapping[str, float] | None) -> None:
     while True:
         # None at once: most activities are over before, and each beat is a request to the server.
         await asyncio.sleep(BEAT_SECONDS)

@@ -11,19 +11,23 @@ from typing import Any
 
 from temporalio import activity
 
+from activities.exchange import Exchange, exchanging
 from activities.heartbeat import heartbeating
 from activities.litellm_loading import load
 from activities.messages import MessageCache
+from activities.paid import Paid
 from activities.sending import prepared, streamed, whole
-from agentmem.contracts import ModelCall, ModelReply
+from agentmem.contracts import ModelCall, ModelReply, Usage
 from agentmem.errors import ModelCallError
 from agentmem.messages import Message, Role
-from agentmem.models.failures import model_call_error
+from agentmem.models.contexts import Contexts, request_tokens
+from agentmem.models.evidence import Sent
+from agentmem.models.failures import is_surely_too_long, model_call_error
 from agentmem.models.rendering import render_request
-from agentmem.models.replies import read_choice, read_reply
+from agentmem.models.replies import read_choice, read_reply, read_usage
 from agentmem.models.vendors import litellm_name
 from agentmem.models.waits import next_wait
-from agentmem.values import JSONObject
+from agentmem.values import JSONObject, dump_json
 
 REQUEST_TIMEOUT = timedelta(minutes=9)
 """Below the activity's start-to-close of ten minutes, so that our error comes before Temporal's."""
@@ -47,6 +51,7 @@ class Models:
         """
         self._timeout = timeout.total_seconds()
         self._loading: Future[Any] | None = None
+        self._contexts = Contexts()
 
     def start_loading(self) -> None:
         """Import litellm in a thread; more calls change nothing."""
@@ -77,20 +82,23 @@ class Models:
             ModelCallError: The call failed; says whether a retry can help.
         """
         model = str(request["model"])
-        try:
-            litellm = await self._loaded()
-            sent = prepared(litellm, request)
-            limit = self._timeout if seconds is None else seconds
-            # The offline model answers at once, and has no pieces.
-            if stream and not str(sent["model"]).startswith("agentmem/"):
-                return await streamed(litellm, sent, limit)
-            return await whole(litellm, sent, limit)
-        except ModelCallError:
-            raise
-        except Exception as error:
-            now = datetime.now(UTC)
-            # Without the cause: it holds the provider's words, which may name a key.
-            raise model_call_error(error, model=model, environ=os.environ, now=now) from None
+        with exchanging() as exchange:
+            try:
+                litellm = await self._loaded()
+                sent = prepared(litellm, request)
+                limit = self._timeout if seconds is None else seconds
+                # The offline model answers at once, and has no pieces.
+                if stream and not str(sent["model"]).startswith("agentmem/"):
+                    reply = await streamed(litellm, sent, limit)
+                else:
+                    reply = await whole(litellm, sent, limit)
+            except ModelCallError:
+                raise
+            except Exception as error:
+                # Without the cause: it holds the provider's words, which may name a key.
+                raise self._failed(error, request, exchange) from None
+        self._contexts.passed(model, read_usage(reply).prompt)
+        return reply
 
     async def ask(self, request: JSONObject) -> JSONObject:
         """Ask a model once; the same as `complete`, but for what comes back.
@@ -119,6 +127,43 @@ class Models:
             if isinstance(size, int):
                 return size
         return 0
+
+    def _failed(self, error: Exception, request: JSONObject, exchange: Exchange) -> ModelCallError:
+        model = str(request["model"])
+        sent = Sent(
+            # Clients of the user's own may send in ways that nobody watches.
+            went_out=exchange.went_out or (None if self._is_custom(model) else False),
+            status=exchange.status,
+            body=exchange.body,
+            headers=exchange.headers,
+            tokens=request_tokens(request),
+            context=self._contexts.of(model, self.context(model)),
+            paid=self._paid(request, exchange),
+        )
+        now = datetime.now(UTC)
+        failed = model_call_error(error, model=model, environ=os.environ, now=now, sent=sent)
+        if is_surely_too_long(failed):
+            self._contexts.refused(model, sent.tokens)
+        return failed
+
+    @staticmethod
+    def _paid(request: JSONObject, exchange: Exchange) -> Usage:
+        """Return what was written before a call failed; estimated where a stream broke."""
+        if exchange.status != 200:
+            return Usage()
+        told = read_usage(exchange.unfinished or exchange.body)
+        if told.prompt or told.completion:
+            return told
+        came = exchange.unfinished.get("choices")
+        written = len(dump_json(came).encode("utf-8", "replace")) // 4 if came else 0
+        prompt = request_tokens(request)
+        return Usage(requests=1, prompt=prompt, completion=written) if came else Usage()
+
+    def _is_custom(self, model: str) -> bool:
+        if self._loading is None or not self._loading.done() or self._loading.exception():
+            return False
+        custom: list[JSONObject] = self._loading.result().custom_provider_map
+        return model.partition("/")[0] in {str(entry["provider"]) for entry in custom}
 
     async def close(self) -> None:
         """Close litellm's connections, when the last worker of the process stops."""
@@ -165,7 +210,8 @@ class ModelActivity:
             ModelCallError: The call failed; says whether a retry can help, and when.
             AgentMemError: The workflow did not give its messages.
         """
-        async with heartbeating():
+        attempt, paid = activity.info().attempt, Paid()
+        async with heartbeating(paid.counters):
             messages = await self._cache.resolve_prompt(call.prompt)
             schemas = self._schemas(call.tools)
             request = render_request(call, [*messages, *_missing(call, schemas)], schemas)
@@ -173,11 +219,11 @@ class ModelActivity:
                 reply = await self._models.complete(
                     request, seconds=call.seconds, stream=call.stream
                 )
+                made = read_reply(reply, call, attempt=attempt)
             except ModelCallError as error:
-                raise _spread(error, activity.info().attempt) from None
-            made = read_reply(reply, call, attempt=activity.info().attempt)
+                raise _spread(paid.told(error, call.budget), attempt) from None
         self._cache.remember(call.prompt.memory, made.message)
-        return made
+        return made.replace(paid=paid.usage)
 
 
 def _missing(call: ModelCall, schemas: Sequence[JSONObject]) -> list[Message]:
@@ -194,4 +240,4 @@ def _spread(error: ModelCallError, attempt: int) -> ModelCallError:
     if error.non_retryable:
         return error
     wait = next_wait(error.next_retry_delay, attempt, random.random)
-    return ModelCallError(error.message, next_retry_delay=wait)
+    return ModelCallError(error.message, *error.details, next_retry_delay=wait)

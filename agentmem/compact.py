@@ -7,13 +7,21 @@ from temporalio.exceptions import ActivityError, ApplicationError
 
 from agentmem import contracts
 from agentmem.contracts import Compact, Usage
-from agentmem.failures import describe, raise_cancellation
+from agentmem.failures import describe, failed_call, raise_cancellation
 from agentmem.memory.compaction import fits, plan
 from agentmem.memory.working import WorkingMemory
 from agentmem.policies import COMPACT
 
+LARGE = "large"
+"""The kind of a failed call whose prompt may be too long, by its size alone."""
+
 LONGEST = 1_000
 """The most words that a summary is asked to have."""
+
+
+def counted(paid: Usage) -> Usage:
+    """Return what refused replies took; nothing in runs that began before that was counted."""
+    return paid if paid != Usage() and workflow.patched("paid-attempts") else Usage()
 
 
 class Compaction:
@@ -30,6 +38,8 @@ class Compaction:
         self._spend = spend
         self._asked_in = 0  # turns count from 1
         self._recovered_in = 0
+        self._is_guess = False
+        self._before: int | None = None
 
     async def run(self, *, overflow: bool = False) -> bool:
         """Compact the conversation if it is due; returns whether that changed anything.
@@ -63,9 +73,19 @@ class Compaction:
         if not is_overflow or self._recovered_in == self._memory.turn:
             return False
         self._recovered_in = self._memory.turn
+        if failed_call(error).kind == LARGE and workflow.patched("guessed-overflow"):
+            # No reason to pay for a summary, which would stay.
+            self._before = self._memory.bound
+            self._is_guess = True
+            return self._memory.halve()
         if not await self.run(overflow=True):
             self._memory.halve()
         return True
+
+    def failed_again(self) -> None:
+        """After a recovery that was of no use: where the overflow was a guess, take it back."""
+        if self._is_guess:
+            self._memory.restore_bound(self._before)
 
     async def _summarise(self, ids: list[str]) -> bool:
         memory = self._memory
@@ -86,9 +106,10 @@ class Compaction:
             )
         except ActivityError as error:
             raise_cancellation(error)
+            self._spend(counted(failed_call(error).paid))
             workflow.logger.warning("%s is not summarised: %s", memory.name, describe(error))
             return False
-        self._spend(made.usage)
+        self._spend(made.usage.plus(counted(made.paid)))
         replaced = [message for group in memory.log.groups for message in group][: len(ids)]
         # Other code of the workflow may have forgotten some of them meanwhile.
         is_same = [message.id for message in replaced] == ids

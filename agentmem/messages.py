@@ -12,6 +12,10 @@ IMAGE_TOKENS = 1_000
 and a data URI counted as text would be hundreds of thousands of tokens."""
 
 
+THOUGHT = "thought"
+"""The type of a reasoning part that is never sent: what a model thought inside of its text."""
+
+
 class Role(StrEnum):
     """Who speaks in a message."""
 
@@ -56,6 +60,8 @@ class Message(Wire):
         name: The tool that gave a tool result.
         failed: Whether a tool result reports an error.
         recalled: Whether a tool result shows what long-term memory already knows.
+        vendor: Whose `reasoning` and `fields` are, those of its calls too: no other vendor gets
+            them. Empty where there are none, and in what older versions wrote.
         attempt: Which attempt of its activity made it; 0 where workflow code made it in place of
             an activity that gave none. Part of a message's identity in caches:
             an attempt whose answer was lost may have made another one under that id.
@@ -73,6 +79,7 @@ class Message(Wire):
     name: str = ""
     failed: bool = False
     recalled: bool = False
+    vendor: str = ""
     attempt: int = 1
 
     @property
@@ -98,7 +105,8 @@ def estimate_tokens(message: Message) -> int:
     size = len(message.text.encode("utf-8", "replace"))
     for call in message.calls:
         size += len(call.name) + len(dump_json(call.arguments).encode("utf-8", "replace"))
-    size += sum(len(dump_json(part).encode("utf-8", "replace")) for part in message.reasoning)
+    sent = [part for part in message.reasoning if part.get("type") != THOUGHT]
+    size += sum(len(dump_json(part).encode("utf-8", "replace")) for part in sent)
     images = 0
     if not isinstance(message.content, str):
         images = sum(part.get("type") != "text" for part in message.content)

@@ -16,6 +16,7 @@ from agentmem.contracts.agents import (
 from agentmem.contracts.calls import (
     MESSAGES_QUERY,
     PAGE_BYTES,
+    FailedCall,
     ModelCall,
     ModelReply,
     Page,
@@ -86,6 +87,7 @@ __all__ = [
     "DreamLimits",
     "DreamReport",
     "DreamSettings",
+    "FailedCall",
     "Fetch",
     "MemorySettings",
     "Mode",

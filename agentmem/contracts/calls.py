@@ -99,6 +99,8 @@ class ModelCall(Wire):
         seconds: How long the provider may take for the reply; with `stream`, for each piece.
         stream: Whether the reply is read piece by piece.
         repair: What was wrong with the last message of the prompt, an answer that did not keep it.
+        budget: Tokens that are left of the agent's budgets, if it has any: replies that are
+            refused count too, and end the retries when they have used it up.
     """
 
     prompt: Prompt
@@ -114,6 +116,7 @@ class ModelCall(Wire):
     seconds: float = 540
     stream: bool = False
     repair: str = ""
+    budget: int | None = None
 
 
 class ModelReply(Wire):
@@ -125,12 +128,30 @@ class ModelReply(Wire):
             tools that were not allowed any more.
         usage: What it took.
         problem: Why an answer does not keep its response format, in words for the model.
+        paid: What earlier attempts took, whose replies were refused.
+        reason: Why the reply ended, in the provider's own word, where it is no answer.
     """
 
     message: Message
     finish: str = "stop"
     usage: Usage = Usage()
     problem: str = ""
+    paid: Usage = Usage()
+    reason: str = ""
+
+
+class FailedCall(Wire):
+    """What a `ModelCallError` says beside its text, as its first detail.
+
+    Attributes:
+        kind: What went wrong: `overflow` (the prompt is too long), `large` (it may be), `refused`
+            (by the content policy), `invalid` (the request is not accepted), `limited`, `slow`,
+            `unreachable`, and others for people.
+        paid: What replies took that were refused, those of earlier attempts included.
+    """
+
+    kind: str = ""
+    paid: Usage = Usage()
 
 
 class Store(Wire):

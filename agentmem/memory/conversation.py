@@ -13,9 +13,13 @@ from agentmem.memory.carried import CarriedMemory, restored
 from agentmem.memory.compaction import SHORTENED_BYTES, tokens
 from agentmem.memory.conversations import conversations
 from agentmem.memory.prompts import PromptReferences
-from agentmem.memory.view import Sizes, View, select
+from agentmem.memory.view import Sizes, View, select, shown_tokens
 from agentmem.messages import Message, Role
 from agentmem.values import JSONObject
+
+LEAST_VIEW = 256
+"""Tokens of messages that a turn begins with after any number of overflows: where so little is too
+long, it is something else, such as the tools."""
 
 
 class Conversation:
@@ -59,6 +63,7 @@ class Conversation:
     def begin_turn(self, content: str | list[JSONObject]) -> Message:
         """Open a turn with the user's message, so that a crash inside the turn loses nothing."""
         self.turn += 1
+        self._grow()
         return self.add(role=Role.USER, content=content)
 
     def system_prompt(self, text: str) -> str:
@@ -89,6 +94,13 @@ class Conversation:
         self.log.forgotten.add(message.id)
         return message.id
 
+    def leave_out(self, result: Message, note: str) -> None:
+        """Take a tool result out of the conversation for good, and let a note answer its call."""
+        self.log.forget(result.id)
+        self.add(
+            role=Role.TOOL_RESULT, content=note, call=result.call, name=result.name, failed=True
+        )
+
     def turn_messages(self) -> list[Message]:
         """Return the messages of the running turn, oldest first."""
         return [message for group in self.log.turn(self.turn) for message in group]
@@ -99,11 +111,32 @@ class Conversation:
         self.summaries += 1
         self.prompt_tokens = 0
 
-    def halve(self) -> None:
-        """Show at most half of what is in view from now on: the model takes no more."""
-        size = tokens([self.view().messages])
-        budget = self._cap or self.settings.max_tokens or size
-        self._cap = max(1, min(size, budget) // 2)
+    @property
+    def bound(self) -> int | None:
+        """The most tokens of messages that a view takes after an overflow; None without one."""
+        return self._cap
+
+    def halve(self) -> bool:
+        """Show about half of the messages that were sent; later turns show more again.
+
+        The system prompt and the tools, which no view can make smaller, are not counted.
+
+        Returns:
+            Whether that makes the next prompt any smaller.
+        """
+        before = self.view()
+        self._cap = max(1, shown_tokens(before) // 2)
+        return self.view() != before
+
+    def restore_bound(self, bound: int | None) -> None:
+        """Take an earlier `bound` back: a smaller view was of no use."""
+        self._cap = bound
+
+    def _grow(self) -> None:
+        """Show half as much again as the turn before, until nothing is left out any more."""
+        if self._cap is not None:
+            grown = max(LEAST_VIEW, self._cap + self._cap // 2)
+            self._cap = grown if grown < tokens(self.log.groups) else None
 
     def prompt(self, system: str, *aside: str) -> Prompt:
         """Describe what a model call sees, by reference.

@@ -37,6 +37,12 @@ class Sizes:
         return known[1]
 
 
+def shown_tokens(view: View) -> int:
+    """Estimate the tokens of a view, with what is shown shorter at the size that it is shown in."""
+    sizes = ((estimate_tokens(message), view.clipped.get(message.id)) for message in view.messages)
+    return sum(size if limit is None else min(size, limit // 4) for size, limit in sizes)
+
+
 def select(
     groups: Sequence[Group],
     *,

@@ -8,7 +8,8 @@ the same bytes whenever the same messages go in:
   answered by a note;
 * call ids are unique and such that every provider takes them; names and arguments are made valid;
 * no message is blank; no text holds half of a surrogate pair;
-* reasoning and provider fields stand unchanged on the message that they came with.
+* reasoning and provider fields stand unchanged on the message that they came with, and go to the
+  vendor alone that sent them.
 """
 
 import re
@@ -20,6 +21,7 @@ from agentmem.messages import Group, Message, Role, ToolCall, groups
 from agentmem.models.plain import plain, plain_text
 from agentmem.models.reasoning import content_parts, written
 from agentmem.models.structured import repair_request, request_format
+from agentmem.models.vendors import vendor_of
 from agentmem.models.wire_ids import hashed_id, wire_id
 from agentmem.values import JSONObject, clip, dump_json, encoded_size
 
@@ -40,7 +42,7 @@ def render_request(
         messages: The messages of its prompt.
         tools: The schemas of its tools, in OpenAI's form.
     """
-    rendered = render(messages, clipped=call.prompt.clipped)
+    rendered = render(messages, clipped=call.prompt.clipped, vendor=vendor_of(call.model))
     if call.repair and call.response_format:
         rendered.append(repair_request(call.repair, call.response_format))
     request: JSONObject = {
@@ -59,12 +61,15 @@ def render_request(
     return request
 
 
-def render(messages: Sequence[Message], *, clipped: Mapping[str, int]) -> list[JSONObject]:
+def render(
+    messages: Sequence[Message], *, clipped: Mapping[str, int], vendor: str = ""
+) -> list[JSONObject]:
     """Return the messages of a request, in OpenAI's chat form.
 
     Args:
         messages: In order; system prompts, if there are several, become one.
         clipped: Ids of messages to be shown shorter, with the encoded bytes that each may take.
+        vendor: Whose model is asked, as `vendor_of` says it; empty if all messages are its own.
 
     Raises:
         InvalidInput: The user said nothing: no provider answers that.
@@ -75,6 +80,8 @@ def render(messages: Sequence[Message], *, clipped: Mapping[str, int]) -> list[J
             _clipped(message, clipped[message.id]) if message.id in clipped else message
             for message in messages
         ]
+    if vendor:
+        shown = [_without_others(message, vendor) for message in shown]
     system = "\n\n".join(m.text for m in shown if m.role is Role.SYSTEM and m.text.strip())
     talk = [group for group in groups(shown) if not _is_blank(group[0])]
     while talk and talk[0][0].role not in (Role.USER, Role.SUMMARY):
@@ -88,6 +95,14 @@ def render(messages: Sequence[Message], *, clipped: Mapping[str, int]) -> list[J
     for group in talk:
         rendered += _group(group, ids)
     return rendered
+
+
+def _without_others(message: Message, vendor: str) -> Message:
+    """Return a message without what another vendor wants back."""
+    if message.vendor in ("", vendor):
+        return message
+    calls = [call.replace(fields={}) for call in message.calls]
+    return message.replace(reasoning=[], fields={}, calls=calls)
 
 
 def _group(group: Group, ids: set[str]) -> list[JSONObject]:

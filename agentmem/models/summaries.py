@@ -6,7 +6,7 @@ takes no tool messages, and a model that is shown a talk as such may go on with 
 
 from collections.abc import Sequence
 
-from agentmem.contracts.calls import ModelCall, Usage
+from agentmem.contracts.calls import FailedCall, ModelCall, Usage
 from agentmem.contracts.compaction import Compact
 from agentmem.errors import ModelCallError
 from agentmem.messages import Message, Role
@@ -113,7 +113,11 @@ def read_summary(reply: JSONObject, compact: Compact, before: str, part: str) ->
     elif len(text) >= len(before) + len(part):
         problem = "a text no shorter than what it was to summarise"
     if problem:
-        raise ModelCallError(f"the model {compact.model} gave {problem}", non_retryable=True)
+        raise ModelCallError(
+            f"the model {compact.model} gave {problem}",
+            FailedCall(kind="summary", paid=made.usage),
+            non_retryable=True,
+        )
     return text, made.usage
 
 

@@ -43,6 +43,38 @@ def _prefix(provider: str) -> str:
     return "".join(c if c.isalnum() else "_" for c in provider).upper()
 
 
+# They host models of several vendors under one name; what a model signed says whose it is.
+_HOSTS = {
+    "azure_ai",
+    "bedrock",
+    "bedrock_converse",
+    "databricks",
+    "github",
+    "litellm_proxy",
+    "sagemaker",
+    "sagemaker_chat",
+    "vertex_ai",
+    "vertex_ai_beta",
+    "watsonx",
+}
+
+
+def vendor_of(model: str) -> str:
+    """Return whose a model is: what one vendor signed, no other one takes.
+
+    Usually that is litellm's provider. Where one provider hands requests on to several vendors, it
+    is also the path before the model's name, as in `openrouter/anthropic`, or the name's first
+    word, as in `bedrock/anthropic.claude` and `vertex_ai/gemini`.
+    """
+    *path, name = model.split("/")
+    family = name.partition("-")[0].partition(":")[0]
+    if not path or path[0] in _HOSTS:
+        return "/".join([*path, family])
+    if path[0] == "ollama_chat":
+        return "ollama"
+    return "/".join(path)
+
+
 def litellm_name(model: str) -> str:
     """Return the model as litellm must be given it.
 

@@ -8,7 +8,8 @@
 6. Every call's arguments are text that parses as a JSON object.
 7. No message has blank content and no calls.
 8. Everything encodes to UTF-8 and to standard JSON (no NaN, no lone surrogate).
-9. Reasoning parts stand unchanged on the message that they came with, and on no other.
+9. Reasoning parts stand unchanged on the message that they came with, and on no other. What
+   another vendor sent, by the protocol that it was asked in, stands on none.
 """
 
 from __future__ import annotations
@@ -50,6 +51,18 @@ def violations(
         *encoding_violations(messages),
         *_reasoning(messages, given),
     ]
+
+
+def without_reasoning(message: Message) -> dict[str, Any]:
+    """A message as another vendor must be sent it: without what its own one signed."""
+    own = (*_REASONING, "provider_specific_fields", "thinking")
+    rest = {name: value for name, value in message.items() if name not in own}
+    calls = [
+        {name: value for name, value in one.items() if name not in own}
+        for one in shapes.calls(message)
+    ]
+    parts = [part for part in shapes.parts(message) if part.get("type") not in _REASONING_PARTS]
+    return rest | ({"tool_calls": calls} if calls else {}) | ({"content": parts} if parts else {})
 
 
 def encoding_violations(value: object) -> list[str]:

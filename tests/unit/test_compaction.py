@@ -257,20 +257,38 @@ def test_only_a_smaller_summary_with_room_beside_it_fits() -> None:
     assert not fits(summary(400), replaced, compacting(max_tokens=10_000).settings)
 
 
-async def test_halving_shows_at_most_half_from_now_on() -> None:
-    """After an overflow the view is half as large, again and again; the question stays."""
+async def test_halving_shows_at_most_half_of_what_was_sent() -> None:
+    """After an overflow the view is half as large, and never next to nothing; it grows back."""
     memory = WorkingMemory()
     for _ in range(8):
         await memory.memorize("user", "x" * 400)
     before = tokens([memory.view().messages])
-    memory.halve()
+    assert memory.halve()
     assert tokens([memory.view().messages]) == before // 2
-    memory.halve()
+    assert memory.halve()
     assert memory.keys() == ["m6", "m7"]
     for _ in range(3):
         memory.halve()
     assert memory.keys() == ["m7"]
-    assert memory.view().clipped == {"m7": 200}
+    sizes: list[int] = []
+    for _ in range(5):
+        memory.begin_turn("x" * 400)
+        sizes.append(len(memory.keys()))
+    assert sizes == [2, 3, 5, 8, 13]
+    memory.begin_turn("x" * 400)
+    assert len(memory.keys()) == 14
+    assert memory.bound is None
+
+
+async def test_halving_is_relative_to_what_was_shown_of_a_large_message() -> None:
+    """A message that is shown cut counts as it is shown."""
+    memory = WorkingMemory()
+    memory.begin_turn("x" * 80_000)
+    for tokens_shown in (10_000, 5_000, 2_500):
+        assert memory.halve()
+        assert memory.view().clipped == {"m0": tokens_shown * 4}
+    memory.restore_bound(None)
+    assert memory.view().clipped == {}
 
 
 async def test_a_question_over_the_budget_leaves_room_for_the_summary() -> None:

@@ -225,7 +225,7 @@ async def test_an_overflow_is_answered_by_a_compaction_and_one_more_call(
 async def test_an_overflow_without_compaction_halves_what_is_in_view(
     client: Client, tmp_path: Path
 ) -> None:
-    """E-03: one smaller prompt; the next turns keep to it and need no second call."""
+    """E-03: one smaller prompt for the turn; the next shows more again, and is halved in turn."""
 
     def script(request: Request) -> Reply:
         if len(request.messages) > 6:
@@ -237,7 +237,7 @@ async def test_an_overflow_without_compaction_halves_what_is_in_view(
         sizes = [len(request.messages) for request in s.model.requests]
         s.model.assert_strict()
     assert len(result["answers"]) == 5
-    assert sizes == [2, 4, 6, 8, 4, 4]
+    assert sizes == [2, 4, 6, 8, 4, 10, 4]
 
 
 async def test_a_prompt_that_stays_too_long_fails_the_turn_and_the_session_lives(

@@ -2,7 +2,7 @@
 
 from temporalio import activity
 
-from activities.heartbeat import heartbeating
+from activities.attempts import SUMMARY_FAILURES, FailureCount
 from activities.llm import Models
 from activities.messages import MessageCache
 from agentmem.contracts import Compact, ModelReply, Usage
@@ -27,7 +27,7 @@ class CompactActivity:
             AgentMemError: The workflow did not give its messages.
         """
         spent = Usage()
-        async with heartbeating():
+        async with FailureCount(SUMMARY_FAILURES).counting():
             summary, texts = parts(await self._cache.resolve_prompt(asked.prompt))
             for text in texts:
                 answer = await self._models.complete(request(asked, summary, text))

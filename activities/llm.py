@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import random
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -11,7 +10,7 @@ from typing import Any
 
 from temporalio import activity
 
-from activities.heartbeat import heartbeating
+from activities.attempts import MODEL_FAILURES, FailureCount
 from activities.litellm_loading import load
 from activities.messages import MessageCache
 from activities.sending import prepared, streamed, whole
@@ -21,7 +20,6 @@ from agentmem.models.failures import model_call_error
 from agentmem.models.rendering import render_request
 from agentmem.models.replies import read_choice, read_reply
 from agentmem.models.vendors import litellm_name
-from agentmem.models.waits import next_wait
 from agentmem.values import JSONObject
 
 REQUEST_TIMEOUT = timedelta(minutes=9)
@@ -164,22 +162,10 @@ class ModelActivity:
             ModelCallError: The call failed; says whether a retry can help, and when.
             AgentMemError: The workflow did not give its messages.
         """
-        async with heartbeating():
+        async with FailureCount(MODEL_FAILURES).counting():
             messages = await self._cache.resolve_prompt(call.prompt)
             request = render_request(call, messages, self._schemas(call.tools))
-            try:
-                reply = await self._models.complete(
-                    request, seconds=call.seconds, stream=call.stream
-                )
-            except ModelCallError as error:
-                raise _spread(error, activity.info().attempt) from None
+            reply = await self._models.complete(request, seconds=call.seconds, stream=call.stream)
             made = read_reply(reply, call, attempt=activity.info().attempt)
         self._cache.remember(call.prompt.memory, made.message)
         return made
-
-
-def _spread(error: ModelCallError, attempt: int) -> ModelCallError:
-    if error.non_retryable:
-        return error
-    wait = next_wait(error.next_retry_delay, attempt, random.random)
-    return ModelCallError(error.message, next_retry_delay=wait)

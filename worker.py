@@ -76,7 +76,7 @@ def build_worker(
             workflows=[*_our_workflows(), *app.workflows.values()],
             activities=[
                 *agents.activities,
-                ModelActivity(models, cache, toolbox.schemas).model,
+                ModelActivity(models, cache, toolbox.schemas, toolbox.checked).model,
                 CompactActivity(models, cache).compact,
                 TranscriptActivities(providers, cache, redact).append,
                 *MemoryActivities(providers, cache, redact).activities,

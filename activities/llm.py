@@ -16,6 +16,7 @@ from activities.messages import MessageCache
 from activities.sending import prepared, streamed, whole
 from agentmem.contracts import ModelCall, ModelReply
 from agentmem.errors import ModelCallError
+from agentmem.messages import Message, ToolCall
 from agentmem.models.failures import model_call_error
 from agentmem.models.rendering import render_request
 from agentmem.models.replies import read_choice, read_reply
@@ -142,6 +143,7 @@ class ModelActivity:
         models: Models,
         cache: MessageCache,
         schemas: Callable[[Sequence[str]], list[JSONObject]],
+        checked: Callable[[ToolCall], ToolCall] = lambda call: call,
     ) -> None:
         """Serve model calls.
 
@@ -149,10 +151,12 @@ class ModelActivity:
             models: Asks them.
             cache: The worker's messages.
             schemas: Gives the schemas of tools by name, in OpenAI's form.
+            checked: Checks the arguments of a call that a person will be asked about.
         """
         self._models = models
         self._cache = cache
         self._schemas = schemas
+        self._checked = checked
 
     @activity.defn(name="agentmem.model")
     async def model(self, call: ModelCall) -> ModelReply:
@@ -167,5 +171,13 @@ class ModelActivity:
             request = render_request(call, messages, self._schemas(call.tools))
             reply = await self._models.complete(request, seconds=call.seconds, stream=call.stream)
             made = read_reply(reply, call, attempt=activity.info().attempt)
+            made = made.replace(message=self._with_checks(made.message, call.approve))
         self._cache.remember(call.prompt.memory, made.message)
         return made
+
+    def _with_checks(self, message: Message, approve: Sequence[str]) -> Message:
+        calls = [
+            self._checked(call) if call.name in approve and not call.problem else call
+            for call in message.calls
+        ]
+        return message.replace(calls=calls) if calls != message.calls else message

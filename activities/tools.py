@@ -73,7 +73,7 @@ async def answer(
 def _activity(tool: Tool, threads: ThreadPoolExecutor, remember: Remember | None) -> ToolActivity:
     @activity.defn(name=tool.spec.name)
     async def run_tool(run: ToolRun) -> Message:
-        return await answer(run, tool.spec, _call(tool, threads, run.call.arguments), remember)
+        return await answer(run, tool.spec, _call(tool, threads, run.call.given), remember)
 
     return run_tool
 

@@ -199,6 +199,7 @@ class Loop:
             seconds=agent.reply_minutes * 60,
             stream=agent.stream,
             repair=repair,
+            approve=[spec.name for spec in agent.tools if agent.asks_before(spec)],
         )
 
     def _spend(self, usage: Usage) -> None:

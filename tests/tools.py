@@ -3,7 +3,17 @@
 import asyncio
 from datetime import timedelta
 
+from pydantic import BaseModel
+
 from agentmem import tool
+
+
+class Wiping(BaseModel):
+    """How to wipe."""
+
+    shred: bool = False
+    passes: int = 1
+
 
 runs: list[str] = []
 """What ran, in order."""
@@ -27,6 +37,13 @@ def delete_file(path: str) -> str:
     """Delete a file."""
     runs.append(f"delete {path}")
     return f"deleted {path}"
+
+
+@tool(approval=True)
+def wipe(path: str, recursive: bool = True, how: Wiping | None = None) -> str:
+    """Wipe a directory."""
+    runs.append(f"wipe {path} {recursive} {how}")
+    return f"wiped {path}"
 
 
 @tool(timeout=timedelta(seconds=1))

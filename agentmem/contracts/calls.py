@@ -99,6 +99,8 @@ class ModelCall(Wire):
         seconds: How long the provider may take for the reply; with `stream`, for each piece.
         stream: Whether the reply is read piece by piece.
         repair: What was wrong with the last message of the prompt, an answer that did not keep it.
+        approve: The offered tools whose calls need a person's approval: the worker checks their
+            arguments, so that nobody is asked about a call that cannot run.
     """
 
     prompt: Prompt
@@ -114,6 +116,7 @@ class ModelCall(Wire):
     seconds: float = 540
     stream: bool = False
     repair: str = ""
+    approve: list[str] = []
 
 
 class ModelReply(Wire):

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic.json_schema import GenerateJsonSchema
 
 from agentmem.errors import ConfigurationError, ToolError
+from agentmem.models.plain import as_list, as_mapping
 from agentmem.tools import docstrings
 from agentmem.tools.json_schemas import plain_schema
 from agentmem.values import JSONObject, dump_json
@@ -65,19 +66,51 @@ class Signature:
         Raises:
             ToolError: They do not fit; the text names each field and what is wrong with it.
         """
+        return self._values(self._read(arguments)[0])
+
+    def bind_exactly(self, arguments: JSONObject) -> JSONObject:
+        """Return the arguments as the function gets them, as JSON: converted, with every default.
+
+        Where a value has no JSON form that binds to the same value again, they come back as they
+        were sent.
+
+        Raises:
+            ToolError: They do not fit, or hold a field that the function does not take, at any
+                depth.
+        """
+        model, read = self._read(arguments)
+        shown = self._shown_form(model)
         try:
-            return self._validated(arguments)
+            self._model.model_validate_json(dump_json(read), extra="forbid")
+        except ValidationError as error:
+            # A type that takes any field keeps it, and its value is in the form.
+            if not all(_holds(shown or {}, problem["loc"]) for problem in error.errors()):
+                raise ToolError(self._problems(error, read)) from error
+        return read if shown is None else shown
+
+    def _read(self, arguments: JSONObject) -> tuple[BaseModel, JSONObject]:
+        """Return the checked arguments, and what was sent without nulls that mean a default."""
+        try:
+            return self._model.model_validate_json(dump_json(arguments)), arguments
         except ValidationError as error:
             rest = self._without_nulls(arguments, error)
             if len(rest) < len(arguments):
-                return self.bind(rest)
+                return self._read(rest)
             raise ToolError(self._problems(error, arguments)) from error
         except ValueError as error:
             raise ToolError(f"The tool was not run: its arguments are not JSON: {error}") from error
 
-    def _validated(self, arguments: JSONObject) -> dict[str, Any]:
-        values = self._model.model_validate_json(dump_json(arguments))
-        return {name: getattr(values, f"p{n}") for n, name in enumerate(self.names)}
+    def _values(self, model: BaseModel) -> dict[str, Any]:
+        return {name: getattr(model, f"p{n}") for n, name in enumerate(self.names)}
+
+    def _shown_form(self, model: BaseModel) -> JSONObject | None:
+        """Return checked arguments as JSON that binds to the same values, None if there is none."""
+        try:
+            shown = model.model_dump(mode="json", by_alias=True, warnings=False)
+            again = self._model.model_validate_json(dump_json(shown))
+            return shown if self._values(again) == self._values(model) else None
+        except Exception:  # whatever the user's types raise when they are written or compared
+            return None
 
     def _without_nulls(self, arguments: JSONObject, error: ValidationError) -> JSONObject:
         wrong = {problem["loc"][0] for problem in error.errors() if problem["loc"]}
@@ -89,7 +122,9 @@ class Signature:
             f"{'.'.join(map(str, problem['loc']))}: {_reason(problem['type'], problem['msg'])}"
             for problem in error.errors(include_url=False, include_input=False)
         ]
-        problems += [f"{name}: no such parameter" for name in arguments if name not in self._shown]
+        told = {problem["loc"][:1] for problem in error.errors()}
+        unknown = [name for name in arguments if name not in self._shown and (name,) not in told]
+        problems += [f"{name}: {_UNKNOWN}" for name in unknown]
         required = self.schema.get("required", [])
         known = [f"{name} (required)" if name in required else name for name in self._shown]
         return (
@@ -104,8 +139,26 @@ def _first_line(error: Exception) -> str:
     return text or type(error).__name__
 
 
+_UNKNOWN = "no such parameter"
+_REASONS = {
+    "missing": "missing",
+    "extra_forbidden": _UNKNOWN,
+    "unexpected_keyword_argument": _UNKNOWN,
+}
+
+
 def _reason(kind: str, message: str) -> str:
-    return "missing" if kind == "missing" else message[:1].lower() + message[1:]
+    return _REASONS.get(kind) or message[:1].lower() + message[1:]
+
+
+def _holds(value: object, place: tuple[int | str, ...]) -> bool:
+    """Tell whether a JSON value has something at a place as pydantic names it."""
+    found = False
+    for step in place:
+        inside: dict[Any, object] = as_mapping(value) or dict(enumerate(as_list(value)))
+        found = step in inside
+        value = inside[step] if found else value  # else it is the name of a union's member
+    return found
 
 
 def _arguments_model(function: Callable[..., Any]) -> type[BaseModel]:

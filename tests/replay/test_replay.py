@@ -41,6 +41,7 @@ def test_there_are_histories_of_each_kind() -> None:
         "plain_turn",
         "tool_turn",
         "approval",
+        "approval_by_unique_id",
         "session_with_dream",
         "dream",
         "run_that_goes_on",

@@ -67,7 +67,11 @@ def build_worker(
     redact = redactor(app.redact)
     sandbox = SandboxedWorkflowRunner(restrictions=SANDBOX)
     agents = AgentActivities(
-        agents=configuration.agents, toolbox=toolbox, providers=providers, model=model
+        agents=configuration.agents,
+        toolbox=toolbox,
+        providers=providers,
+        model=model,
+        ollama_context=configuration.settings.ollama_context,
     )
     try:
         return Worker(
@@ -133,7 +137,7 @@ async def running(
         ProviderError: A memory store cannot be opened.
     """
     await require_namespace(client)
-    models = Models()
+    models = Models(ollama_context=configuration.settings.ollama_context)
     try:
         # The agents' own stores: a broken one shows now, not in the middle of a turn.
         for identity in configuration.own_stores():

@@ -1,6 +1,7 @@
 """Model calls: every vendor's models through litellm, and the activity `agentmem.model`."""
 
 import asyncio
+import logging
 import os
 import threading
 from collections.abc import Callable, Sequence
@@ -18,13 +19,17 @@ from agentmem.contracts import ModelCall, ModelReply
 from agentmem.errors import ModelCallError
 from agentmem.messages import Message, ToolCall
 from agentmem.models.failures import model_call_error
+from agentmem.models.plain import as_mapping, objects
 from agentmem.models.rendering import render_request
 from agentmem.models.replies import read_choice, read_reply
-from agentmem.models.vendors import litellm_name
+from agentmem.models.truncation import counted_tokens, is_cut
+from agentmem.models.vendors import OLLAMA_CONTEXT, cut_hint, is_ollama, litellm_name
 from agentmem.values import JSONObject
 
 REQUEST_TIMEOUT = timedelta(minutes=9)
 """Below the activity's start-to-close of ten minutes, so that our error comes before Temporal's."""
+
+logger = logging.getLogger(__name__)
 
 _in_use: "set[Models]" = set()
 """litellm keeps its connections for the process, which may run more than one worker."""
@@ -37,12 +42,16 @@ class Models:
     thread, and only a call that comes before the end of it waits.
     """
 
-    def __init__(self, *, timeout: timedelta = REQUEST_TIMEOUT) -> None:
+    def __init__(
+        self, *, timeout: timedelta = REQUEST_TIMEOUT, ollama_context: int = OLLAMA_CONTEXT
+    ) -> None:
         """Load nothing yet.
 
         Args:
             timeout: How long one request may take.
+            ollama_context: Tokens of the context that Ollama's models get; 0 leaves it to Ollama.
         """
+        self._ollama_context = ollama_context
         self._timeout = timeout.total_seconds()
         self._loading: Future[Any] | None = None
 
@@ -77,18 +86,33 @@ class Models:
         model = str(request["model"])
         try:
             litellm = await self._loaded()
-            sent = prepared(litellm, request)
+            sent = prepared(litellm, request, self._ollama_context)
             limit = self._timeout if seconds is None else seconds
             # The offline model answers at once, and has no pieces.
             if stream and not str(sent["model"]).startswith("agentmem/"):
-                return await streamed(litellm, sent, limit)
-            return await whole(litellm, sent, limit)
+                reply = await streamed(litellm, sent, limit)
+            else:
+                reply = await whole(litellm, sent, limit)
         except ModelCallError:
             raise
         except Exception as error:
             now = datetime.now(UTC)
             # Without the cause: it holds the provider's words, which may name a key.
             raise model_call_error(error, model=model, environ=os.environ, now=now) from None
+        self._warn_of_a_cut(model, sent, reply)
+        return reply
+
+    def _warn_of_a_cut(self, model: str, sent: JSONObject, reply: JSONObject) -> None:
+        usage = as_mapping(reply.get("usage"))
+        if not is_cut(objects(sent.get("messages")), usage):
+            return
+        logger.warning(
+            "the model %s read %d tokens only of a prompt that has far more: its provider cut the "
+            "prompt without saying so. %s",
+            model,
+            counted_tokens(usage),
+            cut_hint(model, self._ollama_context),
+        )
 
     async def ask(self, request: JSONObject) -> JSONObject:
         """Ask a model once; the same as `complete`, but for what comes back.
@@ -107,8 +131,15 @@ class Models:
     def context(self, model: str) -> int:
         """Return the tokens of a model's context, by litellm's own list; 0 if it knows none.
 
-        Nothing is waited for and nobody asked: 0 too as long as litellm is not imported.
+        Of Ollama's models it is what they are asked for, if that is less. Nothing is waited for
+        and nobody asked: 0 too as long as litellm is not imported.
         """
+        known = self._listed_context(model)
+        if self._ollama_context and is_ollama(model.partition("/")[0]):
+            return min(known or self._ollama_context, self._ollama_context)
+        return known
+
+    def _listed_context(self, model: str) -> int:
         if self._loading is None or not self._loading.done() or self._loading.exception():
             return 0
         known: dict[str, dict[str, Any]] = self._loading.result().model_cost

@@ -15,12 +15,14 @@ from agentmem.values import JSONObject
 _FORMAT_BESIDE_TOOLS = ("openai", "azure", "anthropic")
 
 
-def prepared(litellm: Any, request: JSONObject) -> JSONObject:
+def prepared(litellm: Any, request: JSONObject, ollama_context: int = 0) -> JSONObject:
     """Return what litellm is called with: retries are Temporal's, unknown settings are dropped."""
     model = litellm_name(str(request["model"]))
     sent: JSONObject = {**request, "model": model, "num_retries": 0, "max_retries": 0}
     if model.startswith("ollama_chat/"):
         register_ollama(litellm, model)
+        if ollama_context:
+            sent["num_ctx"] = ollama_context
     if model.startswith("agentmem/"):
         register_offline(litellm)
     elif request.get("tools"):

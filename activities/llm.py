@@ -66,7 +66,12 @@ class Models:
             thread.start()
 
     async def complete(
-        self, request: JSONObject, *, seconds: float | None = None, stream: bool = False
+        self,
+        request: JSONObject,
+        *,
+        seconds: float | None = None,
+        stream: bool = False,
+        continues: bool = False,
     ) -> JSONObject:
         """Ask a model once; nothing is retried here.
 
@@ -75,6 +80,8 @@ class Models:
                 completions take; what a vendor does not know is left out, tools excepted.
             seconds: How long the reply may take, each piece of it with `stream`.
             stream: Read the reply piece by piece; what comes back is the same.
+            continues: A later request will begin with this one's messages, as in a conversation:
+                Claude is asked to cache them.
 
         Returns:
             The reply as plain JSON in OpenAI's form; `usage` has the `cost` in US dollars, where
@@ -86,7 +93,9 @@ class Models:
         model = str(request["model"])
         try:
             litellm = await self._loaded()
-            sent = prepared(litellm, request, self._ollama_context)
+            sent = prepared(
+                litellm, request, ollama_context=self._ollama_context, continues=continues
+            )
             limit = self._timeout if seconds is None else seconds
             # The offline model answers at once, and has no pieces.
             if stream and not str(sent["model"]).startswith("agentmem/"):
@@ -200,7 +209,9 @@ class ModelActivity:
         async with FailureCount(MODEL_FAILURES).counting():
             messages = await self._cache.resolve_prompt(call.prompt)
             request = render_request(call, messages, self._schemas(call.tools))
-            reply = await self._models.complete(request, seconds=call.seconds, stream=call.stream)
+            reply = await self._models.complete(
+                request, seconds=call.seconds, stream=call.stream, continues=True
+            )
             made = read_reply(reply, call, attempt=activity.info().attempt)
             made = made.replace(message=self._with_checks(made.message, call.approve))
         self._cache.remember(call.prompt.memory, made.message)

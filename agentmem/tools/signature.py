@@ -45,8 +45,9 @@ class Signature:
             self._model = _arguments_model(function)
             schema = self._model.model_json_schema(schema_generator=_Quiet)
         except Exception as error:  # whatever reading the user's annotations raises
+            where = _unfit_parameter(function)
             raise ConfigurationError(
-                f"the tool {function.__name__!r} cannot be offered to a model: "
+                f"the tool {function.__name__!r} cannot be offered to a model: {where}"
                 f"{_first_line(error)}. Give its parameters types that JSON can carry, defined at "
                 "module level"
             ) from error
@@ -133,6 +134,16 @@ class Signature:
         )
 
 
+def _unfit_parameter(function: Callable[..., Any]) -> str:
+    """Return the first parameter whose type has no JSON schema, in words; empty if none alone."""
+    for name in inspect.signature(function).parameters:
+        try:
+            _arguments_model(function, name).model_json_schema(schema_generator=_Quiet)
+        except Exception:  # whatever reading the user's annotations raises
+            return f"the parameter {name!r}: "
+    return ""
+
+
 def _first_line(error: Exception) -> str:
     # pydantic's texts go on with a web address and hints for models of one's own
     text = str(error).strip().partition("\n")[0].rstrip(".")
@@ -161,12 +172,14 @@ def _holds(value: object, place: tuple[int | str, ...]) -> bool:
     return found
 
 
-def _arguments_model(function: Callable[..., Any]) -> type[BaseModel]:
+def _arguments_model(function: Callable[..., Any], only: str | None = None) -> type[BaseModel]:
     # Fields are numbered and the names are aliases: a parameter may be called `schema` or `_id`.
     texts = docstrings.parameters(function)
-    hints = typing.get_type_hints(function, include_extras=True)
+    hints = _hints(function, only)
     fields: dict[str, Any] = {}
     for n, (name, parameter) in enumerate(inspect.signature(function).parameters.items()):
+        if only not in (None, name):
+            continue
         hint, own = hints.get(name, Any), Field(alias=name, description=texts.get(name))
         if typing.get_origin(hint) is Annotated:  # what the user says there comes last and wins
             hint, *theirs = typing.get_args(hint)
@@ -177,3 +190,12 @@ def _arguments_model(function: Callable[..., Any]) -> type[BaseModel]:
         fields[f"p{n}"] = (kind, ... if required else parameter.default)
     config = ConfigDict(coerce_numbers_to_str=True)
     return create_model(function.__name__, __config__=config, **fields)
+
+
+def _hints(function: Callable[..., Any], only: str | None) -> dict[str, Any]:
+    if only is None:
+        return typing.get_type_hints(function, include_extras=True)
+    # One at a time: another parameter's annotation may be the one that cannot be read.
+    given = {name: hint for name, hint in function.__annotations__.items() if name == only}
+    holder = type("_Holder", (), {"__annotations__": given})
+    return typing.get_type_hints(holder, function.__globals__, include_extras=True)

@@ -1,6 +1,7 @@
 """Tools for tests, in a module of their own: the sandbox may import it."""
 
 import asyncio
+import time
 from datetime import timedelta
 
 from pydantic import BaseModel
@@ -44,6 +45,14 @@ def wipe(path: str, recursive: bool = True, how: Wiping | None = None) -> str:
     """Wipe a directory."""
     runs.append(f"wipe {path} {recursive} {how}")
     return f"wiped {path}"
+
+
+@tool
+async def sleepy() -> str:
+    """Block for longer than a heartbeat may be late."""
+    runs.append("sleepy")
+    time.sleep(12)  # noqa: ASYNC251 - what is tested
+    return "awake"
 
 
 @tool(timeout=timedelta(seconds=1))

@@ -9,10 +9,12 @@ from agentmem.values import JSONObject
 LEAST_BYTES = 8_000
 """A shorter prompt fits every model."""
 
-MOST_BYTES_PER_TOKEN = 10
+ASCII_BYTES_PER_TOKEN = 7
+OTHER_BYTES_PER_TOKEN = 10
 """More bytes of text than this for each counted token, and the provider has not read it all.
 
-Of the tokenizers in use, English takes 4 to 5 bytes of UTF-8 for a token, Hindi and Thai up to 10.
+Of the tokenizers in use, English takes 4 to 5 bytes for a token; scripts of which each letter is
+two or three bytes of UTF-8, Hindi and Russian, take up to 9.
 """
 
 # A tokenizer has one token for a long run of spaces, dashes or any other character.
@@ -32,10 +34,9 @@ def is_cut(messages: Sequence[JSONObject], usage: JSONObject) -> bool:
     if not counted:
         return False
     texts = list(_texts(messages))
-    least = max(LEAST_BYTES, counted * MOST_BYTES_PER_TOKEN)
-    if _size(texts) <= least:
+    if _least_tokens(texts) <= counted:
         return False
-    return _size(_RUN.sub(r"\1", text) for text in texts) > least
+    return _least_tokens(_RUN.sub(r"\1", text) for text in texts) > counted
 
 
 def counted_tokens(usage: JSONObject) -> int:
@@ -59,8 +60,17 @@ def _texts(messages: Sequence[JSONObject]) -> Iterator[str]:
             yield str(as_mapping(call.get("function")).get("arguments") or "")
 
 
-def _size(texts: Iterable[str]) -> int:
-    return sum(len(text.encode("utf-8", "replace")) for text in texts)
+def _least_tokens(texts: Iterable[str]) -> float:
+    """Return the fewest tokens that texts can have; 0 for short ones."""
+    ascii_bytes = other_bytes = 0
+    for text in texts:
+        size = len(text.encode("utf-8", "replace"))
+        in_ascii = size if text.isascii() else len(text.encode("ascii", "ignore"))
+        ascii_bytes += in_ascii
+        other_bytes += size - in_ascii
+    if ascii_bytes + other_bytes <= LEAST_BYTES:
+        return 0
+    return ascii_bytes / ASCII_BYTES_PER_TOKEN + other_bytes / OTHER_BYTES_PER_TOKEN
 
 
 def _count(value: object) -> int:

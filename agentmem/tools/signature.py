@@ -72,22 +72,23 @@ class Signature:
     def bind_exactly(self, arguments: JSONObject) -> JSONObject:
         """Return the arguments as the function gets them, as JSON: converted, with every default.
 
-        Where a value has no JSON form that binds to the same value again, they come back as they
-        were sent.
+        A value that has no JSON form which binds to the same value again comes back as it was
+        sent; a default of that kind is left out.
 
         Raises:
             ToolError: They do not fit, or hold a field that the function does not take, at any
                 depth.
         """
         model, read = self._read(arguments)
-        shown = self._shown_form(model)
+        shown = self._shown_form(model, read)
         try:
             self._model.model_validate_json(dump_json(read), extra="forbid")
         except ValidationError as error:
             # A type that takes any field keeps it, and its value is in the form.
-            if not all(_holds(shown or {}, problem["loc"]) for problem in error.errors()):
+            extra = [one["loc"] for one in error.errors() if one["type"] in _EXTRA]
+            if not all(_holds(shown, place) for place in extra):
                 raise ToolError(self._problems(error, read)) from error
-        return read if shown is None else shown
+        return shown
 
     def _read(self, arguments: JSONObject) -> tuple[BaseModel, JSONObject]:
         """Return the checked arguments, and what was sent without nulls that mean a default."""
@@ -104,14 +105,23 @@ class Signature:
     def _values(self, model: BaseModel) -> dict[str, Any]:
         return {name: getattr(model, f"p{n}") for n, name in enumerate(self.names)}
 
-    def _shown_form(self, model: BaseModel) -> JSONObject | None:
-        """Return checked arguments as JSON that binds to the same values, None if there is none."""
-        try:
-            shown = model.model_dump(mode="json", by_alias=True, warnings=False)
-            again = self._model.model_validate_json(dump_json(shown))
-            return shown if self._values(again) == self._values(model) else None
-        except Exception:  # whatever the user's types raise when they are written or compared
-            return None
+    def _shown_form(self, model: BaseModel, read: JSONObject) -> JSONObject:
+        """Return checked arguments as JSON that binds to the same values."""
+        form: JSONObject = {}
+        for n, name in enumerate(self._shown):
+            try:
+                one = model.model_dump(
+                    mode="json", by_alias=True, include={f"p{n}"}, warnings=False
+                )
+                again = self._model.model_validate_json(dump_json(read | one))
+                is_same = bool(getattr(again, f"p{n}") == getattr(model, f"p{n}"))
+            except Exception:  # whatever the user's types raise when they are written or compared
+                is_same, one = False, {}
+            if is_same and name in one:
+                form |= one
+            elif name in read:
+                form[name] = read[name]
+        return form
 
     def _without_nulls(self, arguments: JSONObject, error: ValidationError) -> JSONObject:
         wrong = {problem["loc"][0] for problem in error.errors() if problem["loc"]}
@@ -151,11 +161,8 @@ def _first_line(error: Exception) -> str:
 
 
 _UNKNOWN = "no such parameter"
-_REASONS = {
-    "missing": "missing",
-    "extra_forbidden": _UNKNOWN,
-    "unexpected_keyword_argument": _UNKNOWN,
-}
+_EXTRA = ("extra_forbidden", "unexpected_keyword_argument")
+_REASONS = {"missing": "missing", **dict.fromkeys(_EXTRA, _UNKNOWN)}
 
 
 def _reason(kind: str, message: str) -> str:

@@ -1,20 +1,22 @@
 """What a person approves is what runs, and an approval releases one call alone."""
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
 from temporalio.client import Client, WorkflowUpdateFailedError
 
 from agentmem.messages import ToolCall
 from agentmem.testing import call, reply
+from agentmem.tools import tool
 from agentmem.tools.box import ToolBox
 from agentmem.values import JSONObject
 from tests.own_workflows import Asking
 from tests.stack import eventually, stack, status_where, task_failures, waiting_call
-from tests.tools import runs, wipe
+from tests.tools import Wiping, runs, wipe
 
 AGENTS = """
 [agents.whole]
@@ -26,9 +28,9 @@ stream = true
 WISH = reply(calls=[call("wipe", path="a")])
 
 
-def checked(tool: str, /, **arguments: Any) -> ToolCall:
+def checked(name: str, /, **arguments: Any) -> ToolCall:
     """Return a call as the worker checks it before a person is asked."""
-    return ToolBox([wipe]).checked(ToolCall(id="t1.s1.c0", name=tool, arguments=arguments))
+    return ToolBox([wipe]).checked(ToolCall(id="t1.s1.c0", name=name, arguments=arguments))
 
 
 @pytest.mark.parametrize("agent", ["whole", "streamed"])
@@ -89,8 +91,47 @@ async def test_a_person_sees_what_the_tool_gets(
         s.model.assert_strict()
 
 
+class Anything(BaseModel):
+    """What takes any field."""
+
+    model_config = ConfigDict(extra="allow")
+
+    size: int = 1
+
+
+@tool
+def odd(
+    token: SecretStr,
+    amount: Annotated[int, Field(alias="count")] = 3,
+    some: Anything | int | None = None,
+    many: list[Wiping] = [],  # noqa: B006
+    handle: Any = runs,
+) -> None:
+    """Take values whose JSON form is not what binds to them, or that take any field."""
+
+
 @pytest.mark.parametrize(
-    ("tool", "arguments", "words"),
+    ("sent", "shown", "problem"),
+    [
+        ({"token": "x"}, {"token": "x", "count": 3, "some": None, "many": []}, ""),
+        ({"token": "x", "some": {"new": 1}}, {"some": {"size": 1, "new": 1}}, ""),
+        ({"token": "x", "amount": 1}, {}, "amount: no such parameter"),
+        ({"token": "x", "many": [{}, {"shed": True}]}, {}, "many.1.shed: no such parameter"),
+        ({"token": "x", "some": 4, "other": 1}, {}, "other: no such parameter"),
+    ],
+)
+def test_values_of_any_type_are_shown_or_told(
+    sent: JSONObject, shown: JSONObject, problem: str
+) -> None:
+    """A secret has no JSON form that binds to it: it is shown as it was sent, as ever."""
+    call = ToolBox([odd]).checked(ToolCall(id="t1.s1.c0", name="odd", arguments=sent))
+    assert {name: call.bound.get(name) for name in shown} == shown
+    assert problem in call.problem
+    assert bool(problem) == bool(call.problem)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "words"),
     [
         ("store_memory", {"key": "a", "value": 1, "scope": "b"}, "no parameter scope"),
         ("store_memory", {"key": "a", "name": "b", "value": 1}, "no parameter name"),
@@ -103,10 +144,10 @@ async def test_a_person_sees_what_the_tool_gets(
     ],
 )
 def test_calls_of_memory_tools_are_checked_too(
-    tool: str, arguments: JSONObject, words: str
+    name: str, arguments: JSONObject, words: str
 ) -> None:
     """What the tool would refuse or leave out is no call that a person is asked about."""
-    problem = checked(tool, **arguments).problem
+    problem = checked(name, **arguments).problem
     assert words in problem
     assert bool(problem) == bool(words)
 

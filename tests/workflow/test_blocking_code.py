@@ -233,6 +233,25 @@ async def test_a_store_that_blocks_holds_up_no_loop(tmp_path: Path) -> None:
     await providers.close()
 
 
+@tool
+async def who_asks() -> str:
+    """Ask the server which workflow this is."""
+    workflow = activity.info().workflow_id
+    assert workflow
+    described = await activity.client().get_workflow_handle(workflow).describe()
+    return f"{described.workflow_type} in {threading.current_thread().name}"
+
+
+async def test_a_tool_may_use_its_activitys_client(client: Client, tmp_path: Path) -> None:
+    """The SDK's client works in the tools' loop as in the worker's."""
+    agents = '[agents.asking]\ntools = ["who_asks"]'
+    script = [reply(calls=[call("who_asks")]), reply("done")]
+    async with stack(client, tmp_path, script, agents=agents, extra=[who_asks]) as s:
+        assert await (await s.start(agent="asking", message="go")).result() == "done"
+        told = s.model.requests[1].messages[-1]["content"]
+    assert told == "agent in agentmem-async-tools"
+
+
 AGENTS = """
 [agents.blocking]
 tools = ["sleepy"]

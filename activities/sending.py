@@ -106,11 +106,11 @@ _SHAPING = ("tools", "tool_choice", "max_tokens", "reasoning_effort")
 
 
 def _mapped(litellm: Any, sent: JSONObject, provider: str, names: Sequence[str]) -> JSONObject:
-    name = str(sent["model"]).removeprefix(f"{provider}/")
+    model = str(sent["model"]).removeprefix(f"{provider}/")
     options = {name: copy.deepcopy(sent[name]) for name in names if name in sent}
     try:
         return litellm.get_optional_params(
-            model=name, custom_llm_provider=provider, drop_params=True, **options
+            model=model, custom_llm_provider=provider, drop_params=True, **options
         )
     except Exception:
         return {}  # what it cannot send it refuses by an exception of any kind

@@ -31,10 +31,9 @@ THREADS = 100
 def tool_activities(box: ToolBox, remember: Remember | None = None) -> list[ToolActivity]:
     """Return an activity for each of the user's tools, under the tool's own name.
 
-    Sync tools share a pool of `THREADS` threads, which start as they are needed.
+    Sync tools share a pool of `THREADS` threads, which start as they are needed. Async tools share
+    an event loop in a thread of its own: one that blocks holds up the other async tools only.
     """
-    # Async tools share one loop, as they did when it was the worker's: what they hold on to, a
-    # client of httpx or a pool of connections, belongs to the loop that it was made in.
     # Not asyncio's own pool: it has a few threads, which opening a store and dreams need too, and
     # `asyncio.run` waits for all of them, also for a tool that hangs.
     threads = ThreadPoolExecutor(THREADS, thread_name_prefix="agentmem-tool")
@@ -105,6 +104,8 @@ async def _call(tool: Tool, threads: ThreadPoolExecutor, arguments: JSONObject) 
     return await _TOOLS.run(lambda: in_loop(lambda: _awaited(value)))
 
 
+# One loop for all async tools: what they keep at module level, a client of httpx or a pool of
+# connections, belongs to the loop that it was made in.
 _TOOLS = GuestLoop("agentmem-async-tools")
 
 

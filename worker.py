@@ -74,6 +74,7 @@ def build_worker(
         providers=providers,
         model=model,
         patience=configuration.patience,
+        ollama_context=configuration.settings.ollama_context,
     )
     try:
         return Worker(
@@ -82,7 +83,7 @@ def build_worker(
             workflows=[*_our_workflows(), *app.workflows.values()],
             activities=[
                 *agents.activities,
-                ModelActivity(models, cache, toolbox.schemas).model,
+                ModelActivity(models, cache, toolbox.schemas, toolbox.checked).model,
                 CompactActivity(models, cache).compact,
                 TranscriptActivities(providers, cache, redact).append,
                 *MemoryActivities(providers, cache, redact).activities,
@@ -152,7 +153,7 @@ async def running(
         ProviderError: A memory store cannot be opened.
     """
     await require_namespace(client)
-    models = Models()
+    models = Models(ollama_context=configuration.settings.ollama_context)
     try:
         # The agents' own stores: a broken one shows now, not in the middle of a turn.
         for identity in configuration.own_stores():

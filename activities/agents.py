@@ -9,8 +9,11 @@ from temporalio import activity
 from agentmem.contracts import Definition, Resolve
 from agentmem.errors import ConfigurationError
 from agentmem.memory.providers.registry import Providers
+from agentmem.memory.tools import HINT, MEMORY_TOOLS
 from agentmem.models.structured import check_schema
+from agentmem.models.vendors import fitting_tokens, is_ollama
 from agentmem.tools.box import ToolBox
+from agentmem.values import dump_json, encoded_size
 
 
 class AgentActivities:
@@ -24,6 +27,7 @@ class AgentActivities:
         providers: Providers,
         model: str,
         patience: timedelta = timedelta(0),
+        ollama_context: int = 0,
     ) -> None:
         """Answer from this configuration.
 
@@ -33,12 +37,14 @@ class AgentActivities:
             providers: The worker's stores.
             model: The model of agents that name none.
             patience: For how long a name that this worker does not know may be asked of others.
+            ollama_context: Tokens of the context that Ollama's models get; 0 if Ollama decides.
         """
         self._patience = patience
         self._agents = agents
         self._toolbox = toolbox
         self._providers = providers
         self._model = model
+        self._ollama_context = ollama_context
 
     @property
     def activities(self) -> list[Callable[..., Awaitable[Any]]]:
@@ -71,10 +77,28 @@ class AgentActivities:
     def _resolved(self, request: Resolve) -> Definition:
         found = self._named(request) if request.agent else self._in_code(request)
         provider = found.long_term_memory
-        return found.replace(
-            model=request.model or found.model or self._model,
-            long_term_memory=self._providers.resolve(provider) if provider else "",
+        return self._fitting(
+            found.replace(
+                model=request.model or found.model or self._model,
+                long_term_memory=self._providers.resolve(provider) if provider else "",
+            )
         )
+
+    def _fitting(self, agent: Definition) -> Definition:
+        """Return an agent whose view of the conversation fits the context that Ollama gives it."""
+        if not (self._ollama_context and is_ollama(agent.model.partition("/")[0])):
+            return agent
+        names = [spec.name for spec in agent.tools]
+        if agent.long_term_memory:
+            names += MEMORY_TOOLS
+        texts = f"{agent.system_prompt} {HINT} {dump_json(self._toolbox.schemas(names))}"
+        fixed = encoded_size(texts) // 4 + agent.max_tokens
+        room = fitting_tokens(self._ollama_context, fixed)
+        asked = agent.working_memory.max_tokens
+        if asked is not None and asked <= room:
+            return agent
+        memory = agent.working_memory.replace(max_tokens=room)
+        return agent.replace(working_memory=memory)
 
     def _named(self, request: Resolve) -> Definition:
         if request.agent not in self._agents:

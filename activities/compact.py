@@ -2,7 +2,7 @@
 
 from temporalio import activity
 
-from activities.heartbeat import heartbeating
+from activities.attempts import SUMMARY_FAILURES, FailureCount
 from activities.llm import Models
 from activities.messages import MessageCache
 from activities.paid import Paid
@@ -28,8 +28,9 @@ class CompactActivity:
             ModelCallError: A call failed, or what came is no summary.
             AgentMemError: The workflow did not give its messages.
         """
-        spent, paid = Usage(), Paid()
-        async with heartbeating(paid.counters):
+        spent, failures = Usage(), FailureCount(SUMMARY_FAILURES)
+        paid = Paid(failures.counters)
+        async with failures.counting():
             summary, texts = parts(await self._cache.resolve_prompt(asked.prompt))
             for text in texts:
                 try:

@@ -1,8 +1,8 @@
 """Model calls: every vendor's models through litellm, and the activity `agentmem.model`."""
 
 import asyncio
+import logging
 import os
-import random
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -11,26 +11,29 @@ from typing import Any
 
 from temporalio import activity
 
+from activities.attempts import MODEL_FAILURES, FailureCount
 from activities.exchange import Exchange, exchanging
-from activities.heartbeat import heartbeating
 from activities.litellm_loading import load
 from activities.messages import MessageCache
 from activities.paid import Paid
 from activities.sending import prepared, streamed, whole
 from agentmem.contracts import ModelCall, ModelReply, Usage
 from agentmem.errors import ModelCallError
-from agentmem.messages import Message, Role
+from agentmem.messages import Message, Role, ToolCall
 from agentmem.models.contexts import Contexts, request_tokens
 from agentmem.models.evidence import Sent
 from agentmem.models.failures import is_surely_too_long, model_call_error
+from agentmem.models.plain import as_mapping, objects
 from agentmem.models.rendering import render_request
 from agentmem.models.replies import read_choice, read_reply, read_usage
-from agentmem.models.vendors import litellm_name
-from agentmem.models.waits import next_wait
+from agentmem.models.truncation import counted_tokens, is_cut
+from agentmem.models.vendors import OLLAMA_CONTEXT, cut_hint, is_ollama, litellm_name
 from agentmem.values import JSONObject, dump_json
 
 REQUEST_TIMEOUT = timedelta(minutes=9)
 """Below the activity's start-to-close of ten minutes, so that our error comes before Temporal's."""
+
+logger = logging.getLogger(__name__)
 
 _in_use: "set[Models]" = set()
 """litellm keeps its connections for the process, which may run more than one worker."""
@@ -43,12 +46,16 @@ class Models:
     thread, and only a call that comes before the end of it waits.
     """
 
-    def __init__(self, *, timeout: timedelta = REQUEST_TIMEOUT) -> None:
+    def __init__(
+        self, *, timeout: timedelta = REQUEST_TIMEOUT, ollama_context: int = OLLAMA_CONTEXT
+    ) -> None:
         """Load nothing yet.
 
         Args:
             timeout: How long one request may take.
+            ollama_context: Tokens of the context that Ollama's models get; 0 leaves it to Ollama.
         """
+        self._ollama_context = ollama_context
         self._timeout = timeout.total_seconds()
         self._loading: Future[Any] | None = None
         self._contexts = Contexts()
@@ -64,7 +71,12 @@ class Models:
             thread.start()
 
     async def complete(
-        self, request: JSONObject, *, seconds: float | None = None, stream: bool = False
+        self,
+        request: JSONObject,
+        *,
+        seconds: float | None = None,
+        stream: bool = False,
+        continues: bool = False,
     ) -> JSONObject:
         """Ask a model once; nothing is retried here.
 
@@ -73,6 +85,8 @@ class Models:
                 completions take; what a vendor does not know is left out, tools excepted.
             seconds: How long the reply may take, each piece of it with `stream`.
             stream: Read the reply piece by piece; what comes back is the same.
+            continues: A later request will begin with this one's messages, as in a conversation:
+                Claude is asked to cache them.
 
         Returns:
             The reply as plain JSON in OpenAI's form; `usage` has the `cost` in US dollars, where
@@ -85,7 +99,9 @@ class Models:
         with exchanging() as exchange:
             try:
                 litellm = await self._loaded()
-                sent = prepared(litellm, request)
+                sent = prepared(
+                    litellm, request, ollama_context=self._ollama_context, continues=continues
+                )
                 limit = self._timeout if seconds is None else seconds
                 # The offline model answers at once, and has no pieces.
                 if stream and not str(sent["model"]).startswith("agentmem/"):
@@ -98,7 +114,20 @@ class Models:
                 # Without the cause: it holds the provider's words, which may name a key.
                 raise self._failed(error, request, exchange) from None
         self._contexts.passed(model, read_usage(reply).prompt)
+        self._warn_of_a_cut(model, sent, reply)
         return reply
+
+    def _warn_of_a_cut(self, model: str, sent: JSONObject, reply: JSONObject) -> None:
+        usage = as_mapping(reply.get("usage"))
+        if not is_cut(objects(sent.get("messages")), usage):
+            return
+        logger.warning(
+            "the model %s read %d tokens only of a prompt that has far more: its provider cut the "
+            "prompt without saying so. %s",
+            model,
+            counted_tokens(usage),
+            cut_hint(model, self._ollama_context),
+        )
 
     async def ask(self, request: JSONObject) -> JSONObject:
         """Ask a model once; the same as `complete`, but for what comes back.
@@ -117,8 +146,15 @@ class Models:
     def context(self, model: str) -> int:
         """Return the tokens of a model's context, by litellm's own list; 0 if it knows none.
 
-        Nothing is waited for and nobody asked: 0 too as long as litellm is not imported.
+        Of Ollama's models it is what they are asked for, if that is less. Nothing is waited for
+        and nobody asked: 0 too as long as litellm is not imported.
         """
+        known = self._listed_context(model)
+        if self._ollama_context and is_ollama(model.partition("/")[0]):
+            return min(known or self._ollama_context, self._ollama_context)
+        return known
+
+    def _listed_context(self, model: str) -> int:
         if self._loading is None or not self._loading.done() or self._loading.exception():
             return 0
         known: dict[str, dict[str, Any]] = self._loading.result().model_cost
@@ -190,6 +226,7 @@ class ModelActivity:
         models: Models,
         cache: MessageCache,
         schemas: Callable[[Sequence[str]], list[JSONObject]],
+        checked: Callable[[ToolCall], ToolCall] = lambda call: call,
     ) -> None:
         """Serve model calls.
 
@@ -197,10 +234,12 @@ class ModelActivity:
             models: Asks them.
             cache: The worker's messages.
             schemas: Gives the schemas of tools by name, in OpenAI's form.
+            checked: Checks the arguments of a call that a person will be asked about.
         """
         self._models = models
         self._cache = cache
         self._schemas = schemas
+        self._checked = checked
 
     @activity.defn(name="agentmem.model")
     async def model(self, call: ModelCall) -> ModelReply:
@@ -210,20 +249,29 @@ class ModelActivity:
             ModelCallError: The call failed; says whether a retry can help, and when.
             AgentMemError: The workflow did not give its messages.
         """
-        attempt, paid = activity.info().attempt, Paid()
-        async with heartbeating(paid.counters):
+        attempt, failures = activity.info().attempt, FailureCount(MODEL_FAILURES)
+        paid = Paid(failures.counters)
+        async with failures.counting():
             messages = await self._cache.resolve_prompt(call.prompt)
             schemas = self._schemas(call.tools)
             request = render_request(call, [*messages, *_missing(call, schemas)], schemas)
             try:
                 reply = await self._models.complete(
-                    request, seconds=call.seconds, stream=call.stream
+                    request, seconds=call.seconds, stream=call.stream, continues=True
                 )
                 made = read_reply(reply, call, attempt=attempt)
             except ModelCallError as error:
-                raise _spread(paid.told(error, call.budget), attempt) from None
+                raise paid.told(error, call.budget) from None
+            made = made.replace(message=self._with_checks(made.message, call.approve))
         self._cache.remember(call.prompt.memory, made.message)
         return made.replace(paid=paid.usage)
+
+    def _with_checks(self, message: Message, approve: Sequence[str]) -> Message:
+        calls = [
+            self._checked(call) if call.name in approve and not call.problem else call
+            for call in message.calls
+        ]
+        return message.replace(calls=calls) if calls != message.calls else message
 
 
 def _missing(call: ModelCall, schemas: Sequence[JSONObject]) -> list[Message]:
@@ -234,10 +282,3 @@ def _missing(call: ModelCall, schemas: Sequence[JSONObject]) -> list[Message]:
         return []
     said = f"These tools are not available now, do not call them: {', '.join(missing)}."
     return [Message(id="m0", role=Role.SYSTEM, content=said)]
-
-
-def _spread(error: ModelCallError, attempt: int) -> ModelCallError:
-    if error.non_retryable:
-        return error
-    wait = next_wait(error.next_retry_delay, attempt, random.random)
-    return ModelCallError(error.message, *error.details, next_retry_delay=wait)

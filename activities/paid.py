@@ -13,21 +13,27 @@ class Paid:
     """The usage of the running activity's attempts so far, handed on by heartbeats.
 
     Attributes:
-        counters: The fields of `Usage`, for `heartbeating`; empty as long as nothing was paid.
+        counters: What the activity's heartbeats carry; the fields of `Usage` are among them from
+            the first usage on.
     """
 
-    def __init__(self) -> None:
-        """Begin with what earlier attempts left."""
+    def __init__(self, counters: dict[str, float]) -> None:
+        """Begin with what earlier attempts left.
+
+        Args:
+            counters: What the activity's heartbeats carry, to be added to in place.
+        """
         details = list(activity.info().heartbeat_details)
         kept = as_mapping(details[0]) if details else {}
-        self.counters: dict[str, float] = {
-            name: value for name, value in kept.items() if name in Usage.model_fields
-        }
+        counters |= {name: value for name, value in kept.items() if name in Usage.model_fields}
+        self.counters = counters
 
     @property
     def usage(self) -> Usage:
         """What was paid for so far."""
-        return Usage.model_validate(self.counters)
+        return Usage.model_validate(
+            {name: value for name, value in self.counters.items() if name in Usage.model_fields}
+        )
 
     def add(self, usage: Usage) -> None:
         """Count what a reply took."""
@@ -44,7 +50,7 @@ class Paid:
         if failed.paid != Usage():
             self.add(failed.paid)
         if self.counters:
-            activity.heartbeat(self.counters)
+            activity.heartbeat(dict(self.counters))
         spent = self.usage.prompt + self.usage.completion
         is_spent = budget is not None and spent >= budget and not error.non_retryable
         options: dict[str, Any] = {

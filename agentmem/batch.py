@@ -143,7 +143,7 @@ class Batch:
             return False
         if spec.name == ASK_USER.name:
             return is_question(call.name, call.arguments)
-        return spec.approval or bool({spec.name, "*"} & set(self._definition.approve))
+        return self._definition.asks_before(spec)
 
     async def _one(self, call: ToolCall, decision: asyncio.Task[Approval] | None) -> None:
         self._results[call.id] = await self._result(call, decision)

@@ -265,6 +265,7 @@ class Loop:
             stream=agent.stream,
             repair=repair,
             budget=self._left(),
+            approve=[spec.name for spec in agent.tools if agent.asks_before(spec)],
         )
 
     def _spend(self, usage: Usage) -> None:

@@ -35,6 +35,8 @@ class ToolCall(Wire):
         arguments: The arguments; empty when the model sent none.
         problem: Why the call cannot run (broken arguments), in words for the model.
         fields: What the provider attached to the call, sent back unchanged.
+        bound: The arguments as the tool gets them, defaults included, for a call that needs a
+            person's approval; empty where they are just the arguments.
     """
 
     id: str
@@ -42,6 +44,12 @@ class ToolCall(Wire):
     arguments: JSONObject = {}
     problem: str = ""
     fields: JSONObject = {}
+    bound: JSONObject = {}
+
+    @property
+    def given(self) -> JSONObject:
+        """The arguments that a person is shown and that the tool runs with."""
+        return self.bound or self.arguments
 
 
 class Message(Wire):

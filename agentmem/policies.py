@@ -29,12 +29,20 @@ class ActivityOptions(TypedDict, total=False):
 HEARTBEAT = timedelta(seconds=10)
 """A worker that died in the middle of an activity is noticed after this long."""
 
+# Without a bound on attempts: a worker's restart ends one, and is no failure of the model. The
+# worker counts the model's own failures, and does not retry the last (`activities/attempts.py`);
+# what bounds the attempts together is their time. The model's failures name their own waits, so
+# the interval is for restarts.
+_RESTARTED = RetryPolicy(
+    maximum_interval=timedelta(seconds=2), non_retryable_error_types=_TOO_LARGE
+)
+
 # A model may think for minutes; Temporal owns the retries, litellm's are off.
 MODEL: ActivityOptions = {
     "start_to_close_timeout": timedelta(minutes=10),
     "schedule_to_close_timeout": timedelta(minutes=15),
     "heartbeat_timeout": HEARTBEAT,
-    "retry_policy": RetryPolicy(maximum_attempts=5, non_retryable_error_types=_TOO_LARGE),
+    "retry_policy": _RESTARTED,
 }
 
 
@@ -56,7 +64,7 @@ COMPACT: ActivityOptions = {
     "start_to_close_timeout": timedelta(minutes=5),
     "schedule_to_close_timeout": timedelta(minutes=10),
     "heartbeat_timeout": HEARTBEAT,
-    "retry_policy": RetryPolicy(maximum_attempts=3, non_retryable_error_types=_TOO_LARGE),
+    "retry_policy": _RESTARTED,
 }
 
 # Short statements on a store: slow means broken, and a retry may find it mended. Attempts bound

@@ -9,6 +9,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from agentmem.contracts import TASK_QUEUE
 from agentmem.errors import ConfigurationError
+from agentmem.models.vendors import OLLAMA_CONTEXT
 
 AGENTS_FILE = Path("agentmem.toml")
 OFFLINE_MODEL = "agentmem/offline"
@@ -39,6 +40,8 @@ class Settings(BaseSettings):
         message_cache_bytes: The most that the worker keeps of conversations' messages in memory.
         metrics: Where the worker's metrics can be read by Prometheus, as `host:port`; empty for
             nowhere.
+        ollama_context: Tokens of the context that Ollama's models get, the same for every request,
+            since another value would load the model again; 0 leaves it to Ollama.
         transcript_days: For how many days what dreams have read stays in the transcript.
     """
 
@@ -58,6 +61,7 @@ class Settings(BaseSettings):
     versioning: Literal["auto_upgrade", "pinned"] = "auto_upgrade"
     message_cache_bytes: int = Field(default=MESSAGE_CACHE_BYTES, ge=0)
     metrics: str = ""
+    ollama_context: int = Field(default=OLLAMA_CONTEXT, ge=0)
     transcript_days: int = Field(default=30, ge=0, le=36_500)
 
     @model_validator(mode="after")

@@ -114,6 +114,20 @@ async def status_where(
             await asyncio.sleep(0.05)
 
 
+async def waiting_call(handle: WorkflowHandle[Any, Any], place: str) -> str:
+    """Wait for a call to need a person; returns the name under which it waits.
+
+    `place` is its turn, step and call: `t1.s1.c0`.
+    """
+
+    def named(status: JSONObject) -> list[str]:
+        calls = [str(one["call"]) for one in status["approvals"]]
+        return [call for call in calls if call.startswith(f"{place}-")]
+
+    [name] = named(await status_where(handle, named))
+    return name
+
+
 def last_user_text(messages: list[JSONObject]) -> str:
     """Return what the user said last in a request."""
     return next(str(m["content"]) for m in reversed(messages) if m["role"] == "user")

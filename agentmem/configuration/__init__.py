@@ -10,6 +10,7 @@ from agentmem.configuration.agents_file import read_agents
 from agentmem.configuration.app import App, load_app
 from agentmem.contracts import Definition
 from agentmem.memory.providers.registry import Providers
+from agentmem.models.vendors import is_ollama
 from agentmem.settings import OFFLINE_MODEL, Settings
 from agentmem.tools.asking import ASK_USER
 from agentmem.tools.box import ToolBox
@@ -37,6 +38,10 @@ class Configuration:
     agents: dict[str, Definition]
     providers: Providers
 
+    def _asks_ollama(self) -> bool:
+        models = [self.model, *(agent.model for agent in self.agents.values())]
+        return any(is_ollama(model.partition("/")[0]) for model in models)
+
     def own_stores(self) -> list[str]:
         """Return the identities of the stores that the agents need."""
         named = [agent.long_term_memory for agent in self.agents.values()]
@@ -61,6 +66,9 @@ class Configuration:
         if ui:
             yield f"UI          {ui}"
         yield f"model       {self.model}"
+        if self.settings.ollama_context and self._asks_ollama():
+            tokens = f"{self.settings.ollama_context} tokens (AGENTMEM_OLLAMA_CONTEXT)"
+            yield f"ollama      a context of {tokens}; views of conversations are kept within it"
         yield f"agents      {', '.join(self.agents)} ({file.absolute() if file else 'built in'})"
         for kind in ("tools", "workflows", "activities", "providers"):
             if names := getattr(self.app, kind):

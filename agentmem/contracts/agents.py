@@ -77,6 +77,10 @@ class Definition(Wire):
     dream: DreamSettings | None = None
     run_limits: RunLimits = RunLimits()
 
+    def asks_before(self, spec: ToolSpec) -> bool:
+        """Tell whether calls of a tool need a person's approval."""
+        return spec.approval or spec.name in self.approve or "*" in self.approve
+
 
 class Resolve(Wire):
     """Ask the worker what an agent is.

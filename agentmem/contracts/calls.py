@@ -101,6 +101,8 @@ class ModelCall(Wire):
         repair: What was wrong with the last message of the prompt, an answer that did not keep it.
         budget: Tokens that are left of the agent's budgets, if it has any: replies that are
             refused count too, and end the retries when they have used it up.
+        approve: The offered tools whose calls need a person's approval: the worker checks their
+            arguments, so that nobody is asked about a call that cannot run.
     """
 
     prompt: Prompt
@@ -117,6 +119,7 @@ class ModelCall(Wire):
     stream: bool = False
     repair: str = ""
     budget: int | None = None
+    approve: list[str] = []
 
 
 class ModelReply(Wire):

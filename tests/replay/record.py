@@ -21,7 +21,7 @@ from agentmem.dreaming.hook import dream_id
 from agentmem.testing import Call, call, fail, hang, reply
 from tests.conftest import temporal_binary
 from tests.replay.own import OWN_WORKFLOWS, Pair
-from tests.stack import Stack, stack, status_where
+from tests.stack import Stack, stack, status_where, waiting_call
 from tests.tools import dawdle, delete_file, ping
 
 ROOT = Path(__file__).parents[2]
@@ -156,7 +156,8 @@ async def people(s: Stack) -> Handle:
     """Two calls that wait for people at once, a question among them; one times out."""
     handle = await s.start(agent="curious", session=True, message="go")
     await status_where(handle, lambda status: len(status["approvals"]) == 2)
-    await handle.signal("approve", {"call": "t1.s1.c0", "ok": True, "answer": "Oslo"})
+    name = await waiting_call(handle, "t1.s1.c0")
+    await handle.signal("approve", {"call": name, "ok": True, "answer": "Oslo"})
     await status_where(handle, lambda status: status["turns"] == 1 and not status["open"])
     await handle.execute_update("end")
     await handle.result()
@@ -231,6 +232,7 @@ RECORDS: dict[str, tuple[Record, str, list[Any]]] = {
     "plain_turn": (plain_turn, "openai/test-model", [reply("Hello!")]),
     "tool_turn": (tool_turn, "openai/test-model", TOOL_TURN),
     "approval": (approval, "openai/test-model", APPROVAL),
+    "approval_by_unique_id": (approval, "openai/test-model", APPROVAL),
     "session_with_dream": (session_with_dream, OFFLINE, []),
     "dream": (dream, OFFLINE, []),
     "dream_that_waited": (dream_that_waited, MODEL, WAITED),

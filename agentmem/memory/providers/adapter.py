@@ -7,6 +7,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from agentmem.errors import AgentMemError, ConfigurationError, ProviderError
 from agentmem.facts import Fact, Step, Tombstone, Write, checked_name
+from agentmem.guests import GuestLoop
 from agentmem.journal import FactVersion, Undone
 from agentmem.memory.fact_details import expired
 from agentmem.memory.providers.causes import may_travel, store_error
@@ -45,11 +46,19 @@ class PlainProvider(OwnRecords):
         provider: The user's store, for facts.
         own: The worker's store, for transcripts, dreams and the failure gate.
         name: The name that the user's store is registered under.
+        loop: Where the user's methods run, which may block; the caller's loop if None.
     """
 
-    def __init__(self, provider: MemoryProvider, own: TransactionalProvider, name: str) -> None:
+    def __init__(
+        self,
+        provider: MemoryProvider,
+        own: TransactionalProvider,
+        name: str,
+        loop: GuestLoop | None = None,
+    ) -> None:
         super().__init__(own, name)
         self._theirs = provider
+        self._loop = loop
         self._name = name
         logger.warning(
             "provider %r has the five methods of MemoryProvider only: dreams write to it change by "
@@ -185,6 +194,8 @@ class PlainProvider(OwnRecords):
         close = getattr(self._theirs, "close", None)
         if close is not None:
             await self._ask(close)
+        if self._loop is not None:
+            self._loop.close()
 
     async def _make(self, agent: str, scope: str, write: Write) -> int:
         place = fact_place(agent, scope)
@@ -243,7 +254,9 @@ class PlainProvider(OwnRecords):
         self, method: Callable[P, Awaitable[Result]], *args: P.args, **kwargs: P.kwargs
     ) -> Result:
         try:
-            return await method(*args, **kwargs)
+            if self._loop is None:
+                return await method(*args, **kwargs)
+            return await self._loop.run(lambda: method(*args, **kwargs))
         except AgentMemError:
             raise
         except Exception as error:

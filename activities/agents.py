@@ -65,8 +65,10 @@ class AgentActivities:
         try:
             return self._resolved(request)
         except ConfigurationError as error:
+            if request.at_once or not self._patience:
+                raise
             left = self._patience - (datetime.now(UTC) - activity.info().scheduled_time)
-            if request.at_once or left <= timedelta(0):
+            if left <= timedelta(0):
                 raise
             raise ConfigurationError(
                 f"{error.message}. Other workers are asked for {left.total_seconds():.0f} more "

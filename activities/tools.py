@@ -90,14 +90,26 @@ async def _attempt(tool: Tool, threads: ThreadPoolExecutor, arguments: JSONObjec
     """
     if activity.info().attempt > tool.spec.retries + 1:
         raise ToolError(INTERRUPTED)
-    call = asyncio.ensure_future(_call(tool, threads, arguments))
+    call = asyncio.ensure_future(_ended(_call(tool, threads, arguments)))
     try:
-        return await asyncio.shield(call)
+        ended = await asyncio.shield(call)
     except asyncio.CancelledError:
         if not _is_paused() or tool.spec.retries:
             call.cancel()
-            return await call
-        return await _outlive_pause(call)
+            ended = await call
+        else:
+            ended = await _outlive_pause(call)
+    if isinstance(ended, SystemExit):
+        raise ended
+    return ended
+
+
+async def _ended(call: Awaitable[str]) -> str | SystemExit:
+    """Return a call's text, or its exit: a task that raised that would end the worker's loop."""
+    try:
+        return await call
+    except SystemExit as error:
+        return error
 
 
 def _is_paused() -> bool:
@@ -105,7 +117,7 @@ def _is_paused() -> bool:
     return details is not None and details.paused
 
 
-async def _outlive_pause(call: "asyncio.Future[str]") -> str:
+async def _outlive_pause(call: "asyncio.Future[str | SystemExit]") -> str | SystemExit:
     """Wait until the call is done, or until the worker stops.
 
     A worker that stops cancels no activity that a pause has cancelled already.

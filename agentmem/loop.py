@@ -78,6 +78,8 @@ class Loop:
             why = self._why(error)
             workflow.logger.warning("turn %d failed: %s", self._memory.turn, why)
             raise TurnFailed(why) from error
+        finally:
+            self._memory.end_turn()
         text = reply.message.text
         return Answer(
             turn=self._memory.turn,

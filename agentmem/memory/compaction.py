@@ -4,11 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agentmem.contracts.agents import MemorySettings
+from agentmem.memory.view import SHORTENED_BYTES
 from agentmem.messages import Group, Message, Role, estimate_tokens
 from agentmem.values import clip, encoded_size
-
-SHORTENED_BYTES = 800
-"""Encoded bytes that are left of an old tool result: what it was about, not what it said."""
 
 INPUT_TOKENS = 50_000
 """The most that one compaction takes in; what is over it waits for the next turn."""

@@ -10,10 +10,10 @@ from agentmem.contracts.agents import MemorySettings
 from agentmem.contracts.calls import Prompt
 from agentmem.errors import InvalidInput
 from agentmem.memory.carried import CarriedMemory, restored
-from agentmem.memory.compaction import SHORTENED_BYTES, tokens
+from agentmem.memory.compaction import tokens
 from agentmem.memory.conversations import conversations
 from agentmem.memory.prompts import PromptReferences
-from agentmem.memory.view import Sizes, View, select
+from agentmem.memory.view import SHORTENED_BYTES, Sizes, View, select
 from agentmem.messages import Message, Role
 from agentmem.values import JSONObject
 
@@ -27,6 +27,7 @@ class Conversation:
         log: The messages.
         name: `wm0`, `wm1`, ... in order of creation within a workflow.
         turn: The number of the last turn.
+        running: Whether that turn is under way.
         prompt_tokens: Of the last request, as the provider counted them; 0 if unknown.
         summaries: How many were made.
     """
@@ -37,6 +38,7 @@ class Conversation:
         self.lock = asyncio.Lock()
         self.log = restored(carried)
         self.turn = carried.turn
+        self.running = False
         self.prompt_tokens = carried.prompt_tokens
         self.summaries = carried.summaries
         self._cap = carried.cap
@@ -49,8 +51,13 @@ class Conversation:
         budget = self.settings.max_tokens
         if self._cap is not None:
             budget = min(budget or self._cap, self._cap)
-        window = self.settings.window
-        return select(self.log.groups, window=window, max_tokens=budget, size=self._sizes)
+        return select(
+            self.log.groups,
+            turn=self.turn if self.running else None,
+            window=self.settings.window,
+            max_tokens=budget,
+            size=self._sizes,
+        )
 
     def messages(self) -> list[Message]:
         """Return the conversation, oldest first, without what was forgotten or summarised."""
@@ -59,7 +66,12 @@ class Conversation:
     def begin_turn(self, content: str | list[JSONObject]) -> Message:
         """Open a turn with the user's message, so that a crash inside the turn loses nothing."""
         self.turn += 1
+        self.running = True
         return self.add(role=Role.USER, content=content)
+
+    def end_turn(self) -> None:
+        """Close the running turn: its work is older talk from now on."""
+        self.running = False
 
     def system_prompt(self, text: str) -> str:
         """Return the id of a system prompt, `s0`, ...; the same text is one message."""
@@ -116,11 +128,12 @@ class Conversation:
         ids = [*(message.id for message in view.messages), *aside]
         shortened = self.log.shortened
         short = {i: SHORTENED_BYTES for i in ids if i in shortened} if shortened else {}
-        return self.reference([system, *ids], short | view.clipped)
+        prompt = self._references.refer(self.name, [system, *ids], short | view.clipped)
+        return prompt.replace(notes=view.notes) if view.notes else prompt
 
-    def reference(self, ids: Sequence[str], clipped: dict[str, int] | None = None) -> Prompt:
+    def reference(self, ids: Sequence[str]) -> Prompt:
         """Refer to messages; those that no worker can have seen yet travel along, up to a page."""
-        return self._references.refer(self.name, ids, clipped or {})
+        return self._references.refer(self.name, ids, {})
 
     def _keep(self, message: Message) -> None:
         if not self.log.keep(message):

@@ -81,7 +81,7 @@ async def test_after_any_compaction_what_is_sent_is_valid(
             summary = summarise(memory, todo.replace)
             assert [message.id for message in memory.messages()] == [summary.id, *rest]
         view = memory.view()
-        if not view.messages:
+        if not any(m.role in (Role.USER, Role.SUMMARY) for m in view.messages):
             continue
         summaries = [m.id for m in memory.messages() if m.role is Role.SUMMARY]
         assert len(summaries) <= 1

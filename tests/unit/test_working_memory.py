@@ -10,6 +10,8 @@ from agentmem.inputs import MESSAGE_BYTES
 from agentmem.memory.conversations import Conversations
 from agentmem.memory.working import WorkingMemory, working_memory
 from agentmem.messages import IMAGE_TOKENS, Message, Role, ToolCall, estimate_tokens, from_ranges
+from agentmem.models.rendering import OPENED, render
+from agentmem.testing.strict import violations
 from agentmem.values import JSONObject
 
 
@@ -142,13 +144,32 @@ async def test_a_turn_longer_than_the_window_keeps_question_and_newest_group() -
         assert len(roles) <= 4
 
 
-async def test_a_greeting_before_the_first_user_message_is_not_in_view() -> None:
-    """A-05: no view opens with an assistant message."""
+@pytest.mark.parametrize("opening", ["greeting", "two greetings", "calls"])
+async def test_what_precedes_the_first_user_message_is_in_view(opening: str) -> None:
+    """A-05: code sees it, and a model is sent it behind a line in the user's place."""
     memory = working_memory()
-    await memory.memorize("assistant", "welcome")
-    assert memory.keys() == []
+    if opening == "calls":
+        await call_group(memory, "get_weather", "get_weather")
+    else:
+        for _ in opening.split():
+            await memory.memorize("assistant", "welcome")
+    before = memory.keys()
+    assert before == [message.id for message in memory.messages()]
     await memory.memorize("user", "hi")
-    assert memory.keys() == ["m1"]
+    assert memory.keys() == [*before, f"m{len(before)}"]
+    assert len(memory.recall()) == len(before) + 1
+    sent = render(memory.view().messages, clipped={})
+    assert sent[0] == {"role": "user", "content": OPENED}
+    assert len(sent) == len(before) + 2
+    assert not violations(sent)
+
+
+async def test_a_window_hides_a_greeting_like_any_old_message() -> None:
+    """A view that a bound cuts still begins with the user."""
+    memory = working_memory(window=2)
+    await memory.memorize("assistant", "welcome")
+    await conversation(memory, 2)
+    assert memory.keys() == ["m3", "m4"]
 
 
 async def test_a_question_over_the_budget_is_shortened_never_dropped() -> None:

@@ -42,6 +42,7 @@ class Conversation:
         self.prompt_tokens = carried.prompt_tokens
         self.summaries = carried.summaries
         self._cap = carried.cap
+        self._held: Message | None = None  # reasoning that waits for its reply
         self._sizes = Sizes()
         self._references = PromptReferences(self.log)
         self.name = conversations().add(self.log) if workflow.in_workflow() else "wm0"
@@ -60,7 +61,10 @@ class Conversation:
         )
 
     def messages(self) -> list[Message]:
-        """Return the conversation, oldest first, without what was forgotten or summarised."""
+        """Return all that was said in this run, oldest first, without what was forgotten.
+
+        What a summary replaced is part of it, whole; the summary stands where it was made.
+        """
         return self.log.full()
 
     def begin_turn(self, content: str | list[JSONObject]) -> Message:
@@ -89,6 +93,12 @@ class Conversation:
         self._keep(made)
         return made
 
+    def hold(self, **fields: object) -> Message:
+        """Keep reasoning for the reply that comes next; without one it stands alone."""
+        given = {"id": self._held.id if self._held else self.reserve(), "at": _now(), **fields}
+        self._held = Message.model_validate({**given, "turn": self.turn})
+        return self._held
+
     def store(self, message: Message) -> Message:
         """Add a message that an activity made under a reserved id."""
         stored = message.replace(at=_now())
@@ -106,7 +116,7 @@ class Conversation:
         return [message for group in self.log.turn(self.turn) for message in group]
 
     def summarise(self, ids: Sequence[str], summary: Message) -> None:
-        """Let a summary stand for the messages of these ids, which are the first."""
+        """Let a summary stand, first, for the messages of these ids: whole groups."""
         self.log.summarise(ids, summary.replace(at=_now()))
         self.summaries += 1
         self.prompt_tokens = 0
@@ -136,6 +146,10 @@ class Conversation:
         return self._references.refer(self.name, ids, {})
 
     def _keep(self, message: Message) -> None:
+        held, self._held = self._held, None
+        if held is not None and held.id != message.id:
+            self._references.made(held)
+            self.log.keep(held)
         if not self.log.keep(message):
             raise InvalidInput(f"no call {message.call!r} in {self.name} that this result answers")
 

@@ -29,6 +29,11 @@ def due(memory: WorkingMemory, *, prompt_tokens: int = 0, overflow: bool = False
     return plan(memory.log.groups, memory.settings, prompt_tokens=prompt_tokens, overflow=overflow)
 
 
+def current(memory: WorkingMemory) -> list[Message]:
+    """What a model may be shown: without what a summary stands for."""
+    return [message for group in memory.log.groups for message in group]
+
+
 def summarise(memory: WorkingMemory, ids: list[str], text: str = "so far") -> Message:
     """Put a summary in place of messages."""
     summary = Message(id=memory.reserve(), role=Role.SUMMARY, content=text)
@@ -68,7 +73,7 @@ async def test_after_any_compaction_what_is_sent_is_valid(
     memory = compacting(max_tokens, preserve, window)
     for script in (before, after, again):
         await play(memory, script)
-        said = memory.messages()
+        said = current(memory)
         todo = due(memory, overflow=True)
         assert todo is not None
         memory.log.shorten(todo.shorten)
@@ -79,14 +84,14 @@ async def test_after_any_compaction_what_is_sent_is_valid(
             assert newest in rest
             assert len(rest) >= min(preserve, len(said) - 1)
             summary = summarise(memory, todo.replace)
-            assert [message.id for message in memory.messages()] == [summary.id, *rest]
+            assert [message.id for message in current(memory)] == [summary.id, *rest]
         view = memory.view()
         if not any(m.role in (Role.USER, Role.SUMMARY) for m in view.messages):
             continue
-        summaries = [m.id for m in memory.messages() if m.role is Role.SUMMARY]
+        summaries = [m.id for m in current(memory) if m.role is Role.SUMMARY]
         assert len(summaries) <= 1
         assert [m.id for m in view.messages if m.role is Role.SUMMARY] == summaries
-        whole = [{m.id for m in group} for group in groups(memory.messages())]
+        whole = [{m.id for m in group} for group in groups(current(memory))]
         shown = {message.id for message in view.messages}
         assert all(group <= shown or not group & shown for group in whole)
         prompt = memory.prompt(memory.system_prompt("Be brief."))
@@ -210,7 +215,7 @@ async def test_what_is_said_while_a_summary_is_made_stands_behind_it() -> None:
     await memory.forget("m1")
     summary = summarise(memory, todo.replace)
     await memory.memorize("user", "afterwards")
-    said = [message.text for message in memory.messages()]
+    said = [message.text for message in current(memory)]
     assert said == [summary.text, "the question", "meanwhile", "afterwards"]
 
 

@@ -10,6 +10,7 @@ from agentmem.errors import ConfigurationError
 from agentmem.memory.providers.registry import Providers
 from agentmem.models.structured import check_schema
 from agentmem.tools.box import ToolBox
+from agentmem.values import dump_json
 
 
 class AgentActivities:
@@ -51,7 +52,9 @@ class AgentActivities:
         """
         found = self._named(request) if request.agent else self._in_code(request)
         provider = found.long_term_memory
+        schemas = self._toolbox.schemas([spec.name for spec in found.tools])
         return found.replace(
+            schema_tokens=sum(len(dump_json(schema)) for schema in schemas) // 4,
             model=request.model or found.model or self._model,
             long_term_memory=self._providers.resolve(provider) if provider else "",
         )

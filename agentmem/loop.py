@@ -11,7 +11,7 @@ from temporalio.exceptions import ActivityError, TimeoutError
 from agentmem import contracts
 from agentmem.approvals import Approvals
 from agentmem.batch import Batch
-from agentmem.compact import Compaction
+from agentmem.compact import Compaction, overhead
 from agentmem.contracts import Answer, Definition, ModelCall, ModelReply, Usage
 from agentmem.errors import TurnFailed
 from agentmem.failures import describe, raise_cancellation
@@ -51,7 +51,8 @@ class Loop:
         self._memory = memory
         self._approvals = approvals
         self._on_pause = on_pause
-        self._compaction = Compaction(memory, self._spend)
+        fixed = sum(overhead(definition).values()) if memory.settings.compact_model else 0
+        self._compaction = Compaction(memory, self._spend, fixed)
         self._spent = spent
         self._format = response_format
         self._deadline = workflow.now() + timedelta(minutes=definition.turn_minutes)
@@ -105,9 +106,9 @@ class Loop:
         limit = self._definition.max_tool_calls
         made = 0
         step = 0
-        self._check_budget()
-        await self._compaction.run()
         while True:
+            self._check_budget()
+            await self._compaction.run()
             step += 1
             reply = await self._ask(step, may_call=made < limit and _has_room())
             calls = reply.message.calls

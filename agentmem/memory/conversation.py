@@ -30,6 +30,7 @@ class Conversation:
         running: Whether that turn is under way.
         prompt_tokens: Of the last request, as the provider counted them; 0 if unknown.
         summaries: How many were made.
+        sizes: Says how many tokens a message has, by the estimate.
     """
 
     def __init__(self, settings: MemorySettings, carried: CarriedMemory) -> None:
@@ -43,7 +44,7 @@ class Conversation:
         self.summaries = carried.summaries
         self._cap = carried.cap
         self._held: Message | None = None  # reasoning that waits for its reply
-        self._sizes = Sizes()
+        self.sizes = Sizes()
         self._references = PromptReferences(self.log)
         self.name = conversations().add(self.log) if workflow.in_workflow() else "wm0"
 
@@ -57,7 +58,7 @@ class Conversation:
             turn=self.turn if self.running else None,
             window=self.settings.window,
             max_tokens=budget,
-            size=self._sizes,
+            size=self.sizes,
         )
 
     def messages(self) -> list[Message]:

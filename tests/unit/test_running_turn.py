@@ -20,7 +20,7 @@ Step = tuple[str, list[int]]
 steps = st.lists(
     st.tuples(
         st.sampled_from(["calls", "calls", "user", "assistant", "own calls"]),
-        st.lists(st.integers(0, 4_000), min_size=1, max_size=4),
+        st.lists(st.integers(1, 4_000), min_size=1, max_size=4),
     ),
     max_size=12,
 )

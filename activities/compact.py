@@ -6,7 +6,9 @@ from activities.heartbeat import heartbeating
 from activities.llm import Models
 from activities.messages import MessageCache
 from agentmem.contracts import Compact, ModelReply, Usage
+from agentmem.errors import ModelCallError
 from agentmem.messages import Message, Role
+from agentmem.models.failures import lies_with_tools
 from agentmem.models.summaries import parts, read_summary, request
 
 
@@ -28,10 +30,10 @@ class CompactActivity:
         """
         spent = Usage()
         async with heartbeating():
-            summary, texts = parts(await self._cache.resolve_prompt(asked.prompt))
+            messages = await self._cache.resolve_prompt(asked.prompt)
+            summary, texts = parts(messages, asked.prompt.clipped)
             for text in texts:
-                answer = await self._models.complete(request(asked, summary, text))
-                summary, used = read_summary(answer, asked, summary, text)
+                summary, used = await self._part(asked, summary, text)
                 spent = spent.plus(used)
         message = Message(
             id=asked.reply,
@@ -41,3 +43,19 @@ class CompactActivity:
         )
         self._cache.remember(asked.prompt.memory, message)
         return ModelReply(message=message, usage=spent)
+
+    async def _part(self, asked: Compact, before: str, text: str) -> tuple[str, Usage]:
+        """Summarise a part: by a call, and by a text if the model or its provider makes none."""
+        spent = Usage()
+        try:
+            answer = await self._models.complete(request(asked, before, text))
+        except ModelCallError as error:
+            if not lies_with_tools(error):
+                raise
+        else:
+            summary, spent = read_summary(answer, asked, before, text)
+            if summary:
+                return summary, spent
+        answer = await self._models.complete(request(asked, before, text, by_call=False))
+        summary, used = read_summary(answer, asked, before, text, by_call=False)
+        return summary, spent.plus(used)

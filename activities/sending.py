@@ -6,6 +6,7 @@ from typing import Any
 
 from activities.litellm_loading import register_offline, register_ollama
 from agentmem.errors import ModelCallError
+from agentmem.models.failures import NO_TOOLS
 from agentmem.models.plain import plain
 from agentmem.models.streams import Assembly
 from agentmem.models.structured import in_words
@@ -27,7 +28,7 @@ def prepared(litellm: Any, request: JSONObject) -> JSONObject:
         known = litellm.get_supported_openai_params(model=model)
         if known is not None and "tools" not in known:
             raise ModelCallError(
-                f"the model {request['model']} takes no tools; choose another one by "
+                f"the model {request['model']}{NO_TOOLS}; choose another one by "
                 "AGENTMEM_MODEL or the agent's `model`, or an agent without tools",
                 non_retryable=True,
             )

@@ -9,7 +9,7 @@ from temporalio.exceptions import ActivityError, ApplicationError
 from agentmem import contracts
 from agentmem.contracts import Compact, Definition, MemorySettings, Usage
 from agentmem.failures import describe, raise_cancellation
-from agentmem.memory.compaction import Plan, fits, plan
+from agentmem.memory.compaction import OLD_BYTES, Plan, fits, plan
 from agentmem.memory.tools import MEMORY_TOOLS
 from agentmem.memory.working import WorkingMemory
 from agentmem.policies import COMPACT
@@ -137,11 +137,13 @@ class Compaction:
         ):
             return False
         self._asked_in = self._failed_in = memory.turn
+        # What is shown shortened is read shortened: it was old when it came to that.
+        short = {i: OLD_BYTES for i in ids if i in memory.log.shortened}
         try:
             made = await workflow.execute_activity(
                 contracts.compact,
                 Compact(
-                    prompt=memory.reference(ids),
+                    prompt=memory.reference(ids).replace(clipped=short),
                     reply=memory.reserve(),
                     model=memory.settings.compact_model or "",
                     words=min(LONGEST, (memory.settings.max_tokens or 0) // 5 + 1),

@@ -11,6 +11,9 @@ from agentmem.values import clip, encoded_size
 INPUT_TOKENS = 50_000
 """The most that one compaction takes in; what is over it waits for the next model call."""
 
+OLD_BYTES = 2_000
+"""Encoded bytes that a summariser reads of a tool result which is shown shortened."""
+
 WORTHWHILE = 0.1
 """The share of `max_tokens` that must have become old since the last summary: where what may not
 be summarised is over the threshold alone, each turn would pay for a summary of next to nothing."""

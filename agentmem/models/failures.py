@@ -39,6 +39,8 @@ class Kind(StrEnum):
     FAILING = "the model {model} failed: {said}"
 
 
+NO_TOOLS = " takes no tools"
+
 SETTING = "The model is set by AGENTMEM_MODEL or by the agent's `model`."
 
 _RETRIED = {Kind.SLOW, Kind.LIMITED, Kind.UNREACHABLE, Kind.GARBLED, Kind.FAILING}
@@ -105,6 +107,18 @@ def lies_with_prompt(error: ModelCallError) -> bool:
     """Whether another prompt may pass where this one did not: it is too long, or refused."""
     refused = Kind.REFUSED.value.partition("{model}")[2].partition(":")[0]
     return isinstance(error, ContextOverflow) or refused in error.message
+
+
+def lies_with_tools(error: ModelCallError) -> bool:
+    """Whether the same prompt may pass without tools, which not every model and provider takes.
+
+    They say so in words of their own: as a request that they do not accept, or as a model that
+    they do not have for such requests.
+    """
+    not_accepted = Kind.INVALID.value.partition("{model}")[2].partition(":")[0]
+    missing = Kind.MISSING.value.partition("{model}")[0]
+    told = (not_accepted, missing, NO_TOOLS)
+    return not isinstance(error, ContextOverflow) and any(text in error.message for text in told)
 
 
 def _kind(error: BaseException, text: str, *, asks_to_wait: bool) -> Kind:

@@ -16,7 +16,6 @@ from agentmem.contracts import Answer, Definition, ModelCall, ModelReply, Usage
 from agentmem.errors import TurnFailed
 from agentmem.failures import describe, raise_cancellation
 from agentmem.memory.working import WorkingMemory
-from agentmem.messages import Message
 from agentmem.policies import model_options
 from agentmem.response_format import ResponseFormat
 from agentmem.values import JSONObject
@@ -232,5 +231,4 @@ def _without_calls(reply: ModelReply) -> ModelReply:
     """Take away calls that were not allowed any more, keeping the text."""
     if not reply.message.calls:
         return reply
-    message: Message = reply.message.replace(calls=[])
-    return reply.replace(message=message, finish="tool_limit")
+    return reply.replace(message=reply.message.without_calls(), finish="tool_limit")

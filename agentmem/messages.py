@@ -75,6 +75,13 @@ class Message(Wire):
     recalled: bool = False
     attempt: int = 1
 
+    def without_calls(self) -> "Message":
+        """Return the text alone of a reply whose calls are not to run.
+
+        Reasoning goes with them: signed for the whole reply, it is refused beside a part of it.
+        """
+        return self.replace(calls=[], reasoning=[], fields={})
+
     @property
     def text(self) -> str:
         """The message's text; parts that are not text show as `[image_url]`."""

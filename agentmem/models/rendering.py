@@ -195,6 +195,8 @@ def _is_blank_part(part: JSONObject) -> bool:
 
 
 def _clipped(message: Message, limit: int) -> Message:
+    # What was signed fits only the message that it came with.
+    message = message.replace(reasoning=[], fields={})
     if isinstance(message.content, str):
         return message.replace(content=clip(message.content, limit))
     parts: list[JSONObject] = []

@@ -81,6 +81,16 @@ def test_a_greeting_stands_behind_a_line_in_the_users_place() -> None:
     assert not violations(sent)
 
 
+def test_a_message_that_is_shown_shortened_loses_what_signed_it() -> None:
+    """Whoever asks for it: a signature never stands on a text that was cut."""
+    thought = {"type": "thinking", "thinking": "hm", "signature": "s"}
+    said = assistant(1, "w" * 1_000).replace(reasoning=[thought], fields={"signature": "s"})
+    whole = render([user(0), said], clipped={})
+    assert whole[1]["thinking_blocks"] == [thought]
+    cut = render([user(0), said], clipped={"m1": 200})
+    assert set(cut[1]) == {"role", "content"}
+
+
 def test_a_note_stands_before_its_message() -> None:
     """What is left out of a prompt is said in its place."""
     said = [user(0), assistant(1, "", call("t1.s1.c0")), result(2, "t1.s1.c0")]

@@ -75,7 +75,7 @@ def asked(s: Stack, model: str) -> list[Request]:
 
 def summaries(request: Request) -> list[str]:
     """The summaries that a model is shown."""
-    texts = [str(message["content"]) for message in request.messages]
+    texts = [str(message.get("content")) for message in request.messages]
     return [text.removeprefix(SUMMARY) for text in texts if text.startswith(SUMMARY)]
 
 

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from agentmem.contracts.calls import PAGE_BYTES
 from agentmem.errors import InvalidInput
 from agentmem.inputs import MESSAGE_BYTES
-from agentmem.messages import Message, Role, ToolCall
+from agentmem.messages import CODE_CALLS, Message, Role, ToolCall
 from agentmem.values import JSONObject, JSONValue, clip, dump_json, encoded_size
 
 Entry = dict[str, str]
@@ -117,14 +117,9 @@ class _Result(BaseModel):
     output: JSONValue = None
 
 
-class _Part(BaseModel, extra="allow"):
-    type: str
-    part: JSONObject | None = None
-
-
 class _Reasoning(BaseModel):
     text: str = ""
-    opaque: list[_Part] = []
+    opaque: list[JSONObject] = []
 
 
 DEPTH = 70
@@ -284,7 +279,7 @@ def _call_fields(calls: Sequence[_Call], number: int) -> tuple[JSONObject, dict[
                 f"a tool_call message: calls[{at}].id is {call.id!r:.100}, which a call before it "
                 "has; give each call its own, so that its result is told apart"
             )
-        names[call.id] = f"t0.s{number}.c{at}"
+        names[call.id] = f"{CODE_CALLS}s{number}.c{at}"
         made.append(ToolCall(id=names[call.id], name=call.name, arguments=call.arguments))
     return {"role": Role.ASSISTANT, "calls": made}, names
 
@@ -292,12 +287,14 @@ def _call_fields(calls: Sequence[_Call], number: int) -> tuple[JSONObject, dict[
 def _parts(reasoning: _Reasoning) -> list[JSONObject]:
     """Return the reasoning parts of an entry as messages hold them."""
     for at, part in enumerate(reasoning.opaque):
-        if part.type == "content" and part.part is None:
-            raise InvalidInput(
-                f"a reasoning message: opaque[{at}].part is missing; give opaque as recall() "
-                "shows it, or text alone"
-            )
-    parts = [part.model_dump(exclude_unset=True) for part in reasoning.opaque]
+        needs = {"type": str} | ({"part": dict} if part.get("type") == "content" else {})
+        for name, kind in needs.items():
+            if not isinstance(part.get(name), kind):
+                raise InvalidInput(
+                    f"a reasoning message: opaque[{at}].{name} is missing or of another kind; give "
+                    "opaque as recall() shows it, or text alone"
+                )
+    parts = list(reasoning.opaque)
     if not parts and reasoning.text.strip():
         parts = [{"type": "reasoning_content", "text": reasoning.text}]
     if not parts:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from agentmem.messages import Group, Message, Role, estimate_tokens
+from agentmem.messages import CODE_CALLS, Group, Message, Role, estimate_tokens
 from agentmem.values import clip, fair_limit
 
 SHORTENED_BYTES = 800
@@ -108,8 +108,10 @@ def turn_start(groups: Sequence[Group], turn: int | None) -> int:
 
 
 def latest_calls(groups: Sequence[Group]) -> int:
-    """Return the place of the newest group with tool calls; that of the last group without any."""
-    return next((i for i in reversed(range(len(groups))) if groups[i][0].calls), len(groups) - 1)
+    """Return the place of the model's newest tool calls; without any, of code's, or of the last."""
+    with_calls = [at for at, group in enumerate(groups) if group[0].calls]
+    models = [at for at in with_calls if not groups[at][0].calls[0].id.startswith(CODE_CALLS)]
+    return (models or with_calls or [len(groups) - 1])[-1]
 
 
 def _opens(group: Group) -> bool:

@@ -88,19 +88,21 @@ def render(
             for message in messages
         ]
     system = "\n\n".join(m.text for m in shown if m.role is Role.SYSTEM and m.text.strip())
-    talk = [group for group in groups(shown) if not _is_blank(group[0])]
-    if not any(map(_is_users, talk)):
+    talk = groups(shown)
+    said = [group for group in talk if not _is_blank(group[0])]
+    if not any(map(_is_users, said)):
         raise InvalidInput("the prompt holds no message of the user")
     rendered: list[JSONObject] = []
     if system:
         rendered.append({"role": "system", "content": plain_text(system)})
-    if not _is_users(talk[0]):
+    if not _is_users(said[0]):
         rendered.append({"role": "user", "content": OPENED})
     ids: set[str] = set()
-    for group in talk:
+    for group in talk if notes else said:
         if group[0].id in notes:
             rendered.append({"role": "user", "content": plain_text(notes[group[0].id])})
-        rendered += _group(group, ids)
+        if not notes or not _is_blank(group[0]):
+            rendered += _group(group, ids)
     return rendered
 
 

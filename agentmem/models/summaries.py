@@ -177,7 +177,10 @@ def read_summary(
         given = [c.arguments for c in made.message.calls if c.name == FORM and not c.problem]
         if not given:
             return "", made.usage
-        text, cannot = str(given[0].get("summary") or "").strip(), _is_true(given[0].get("cannot"))
+        handed_in = given[0].get("summary") or ""
+        # Some models send the headings as an object.
+        text = (handed_in if isinstance(handed_in, str) else dump_json(handed_in)).strip()
+        cannot = _is_true(given[0].get("cannot"))
         reason = cannot if isinstance(cannot, str) else text
     else:
         found = _FIRST_LINE.match(made.message.text)

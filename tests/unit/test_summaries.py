@@ -240,3 +240,10 @@ def test_a_text_that_is_no_summary_is_refused(text: str, words: str) -> None:
     """A model without calls says in its first line what it wrote."""
     with pytest.raises(ModelCallError, match=words):
         read_summary(answer(text), ASKED, "", "x" * LONG, by_call=False)
+
+
+def test_a_summary_in_headings_is_read_as_json() -> None:
+    """Some models hand in an object where a text was asked for."""
+    reply = handed_in({"summary": {"Requests": "compare files", "State": "two are read"}})
+    text, _ = read_summary(reply, ASKED, "", "x" * LONG)
+    assert text == '{"Requests":"compare files","State":"two are read"}'

@@ -318,6 +318,7 @@ ONE_CALL = '{{"calls": [{{"id": "k", "name": "look", "arguments": {}}}]}}'
         ("tool_result", '{"call_id": "open", "output": ["\\ud800"]}', "output[0] holds half"),
         ("tool_result", '{"call_id": "done", "output": "x"}', "has a result already, m2"),
         ("reasoning", '{"opaque": [{"type": "content"}]}', "opaque[0].part is missing"),
+        ("reasoning", '{"opaque": [{"thinking": "hm"}]}', "opaque[0].type is missing"),
         ("reasoning", '{"opaque": [{"type": "thinking", "thinking": NaN}]}', "opaque[0].thinking"),
         ("reasoning", '{"text": " "}', "neither text nor opaque"),
         ("reasoning", '"hm"', "the content: "),

@@ -125,6 +125,9 @@ class _Reasoning(BaseModel):
 DEPTH = 70
 """The deepest nesting of JSON in an entry; the arguments of a model's own calls have 64 levels."""
 
+ID_CHARACTERS = 200
+"""The longest id of a call: it goes along to each new run."""
+
 _TEXTS = ("user", "assistant", "summary")
 
 _Form = TypeVar("_Form", bound=BaseModel)
@@ -273,6 +276,11 @@ def _call_fields(calls: Sequence[_Call], number: int) -> tuple[JSONObject, dict[
             raise InvalidInput(
                 f"a tool_call message: calls[{at}].id is missing; give each call an id, by which "
                 "its result can name it"
+            )
+        if len(call.id) > ID_CHARACTERS:
+            raise InvalidInput(
+                f"a tool_call message: calls[{at}].id has {len(call.id)} characters, the limit is "
+                f"{ID_CHARACTERS}; number the calls instead"
             )
         if call.id in names:
             raise InvalidInput(

@@ -82,11 +82,12 @@ def select(
     if not groups:
         return View(messages=[])
     begin = turn_start(groups, turn)
-    if begin < len(groups):
-        minimum = set(range(begin, len(groups)))
-    else:
-        begin = next((i for i in reversed(range(len(groups))) if _opens(groups[i])), 0)
-        minimum = {begin, len(groups) - 1} if _opens(groups[begin]) else {len(groups) - 1}
+    minimum = set(range(begin, len(groups))) or {len(groups) - 1}
+    if begin == len(groups) or not any(_opens(groups[i]) for i in minimum):
+        # No turn runs, or its question was forgotten: no model answers without a user's message.
+        asked = next((i for i in reversed(range(begin)) if _opens(groups[i])), None)
+        begin = begin if asked is None else asked
+        minimum |= set() if asked is None else {asked}
     if groups[0][0].role is Role.SUMMARY:
         minimum.add(0)
     least = sum(size(message) for i in minimum for message in groups[i])

@@ -204,7 +204,10 @@ class WorkingMemory(Conversation):
         groups, view = self.log.groups, set(self.keys())
         front = [group for group in groups[:1] if group[0].role is Role.SUMMARY]
         rest = groups[len(front) :]
-        first = next((i for i, group in enumerate(rest) if group[0].id in view), len(rest))
+        # Before the first user message all goes along: a later view opens with the whole or not.
+        begun = any(group[0].role is Role.USER for group in groups)
+        shown = (i for i, group in enumerate(rest) if group[0].id in view)
+        first = next(shown, len(rest)) if begun else 0
         # What stands out of view between a long turn's question and its end goes along: without
         # it, a question would come back into view that the next turn had left behind.
         return [*front, *rest[first:]]
@@ -222,15 +225,17 @@ def working_memory(
     """Make the working memory of an agent, in workflow code.
 
     Args:
-        window: The most messages that a model is shown; None for no bound. Groups (an assistant
-            message, its tool calls and their results) are never split.
+        window: The most messages that a model is shown, the running turn always; None for no
+            bound. Groups (an assistant message, its tool calls and their results) are never split.
         max_tokens: The most tokens (estimated: bytes of UTF-8 / 4) that a model is shown, the
-            system prompt not counted; None for no bound.
+            system prompt not counted; None for no bound. A running turn over it is shown
+            shortened, with notes that say so.
         compact_model: The model that summarises what gets too old, as litellm names it; needs
-            `max_tokens`. None: nothing is summarised, and what does not fit is not shown.
-        compact_threshold: The share of `max_tokens` over which a turn begins by compaction: old
-            tool results are shown shortened, and if that is not enough, old messages are
-            summarised.
+            `max_tokens`. None: nothing is summarised, and what does not fit before the running
+            turn is not shown.
+        compact_threshold: The share of `max_tokens` over which a conversation is compacted before
+            a model call: old tool results are shown shortened, and if that is not enough, old
+            messages are summarised.
         compact_preserve: The newest messages that compaction leaves as they are.
         restore: What `dump()` gave in the run before, to go on with that conversation.
 

@@ -24,6 +24,7 @@ from tests.unit.test_view_properties import Action, actions, bounds, play
     window=None,
     max_tokens=3,
 )
+@example(script=[("calls", 0), ("assistant", 0)], more=[("user", 0)], window=None, max_tokens=2)
 async def test_a_conversation_goes_on_as_if_there_had_been_no_change(
     script: list[Action], more: list[Action], window: int | None, max_tokens: int | None
 ) -> None:

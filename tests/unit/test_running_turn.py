@@ -234,6 +234,20 @@ async def test_memorize_in_the_middle_of_a_turn_pushes_nothing_out(role: str, co
     assert sent_for(turn.replies[-1], sent), "code's own calls are not the latest of the model"
 
 
+async def test_a_turn_whose_question_was_forgotten_is_still_asked() -> None:
+    """Code may forget anything: the newest message of the user before the turn is sent instead."""
+    memory = WorkingMemory(window=2, max_tokens=2_000)
+    await memory.memorize("user", "before")
+    turn = Turn(memory, "q")
+    turn.step(100)
+    assert await memory.forget(turn.question.id) == [turn.question.id]
+    turn.step(9_000)
+    sent = turn.sent()
+    assert sent[1]["content"] == "before"
+    assert calls_in(sent) == 2
+    assert not violations(sent)
+
+
 async def test_a_message_with_signed_thinking_is_shown_whole_or_not_at_all() -> None:
     """A reply that code took over with its signature is never shortened under it."""
     memory = WorkingMemory(max_tokens=500)

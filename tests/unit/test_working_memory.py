@@ -308,6 +308,7 @@ ONE_CALL = '{{"calls": [{{"id": "k", "name": "look", "arguments": {}}}]}}'
         ("tool_call", ONE_CALL.format('{"a": [' + "1e15," * 200_000 + "1]}"), "the limit is"),
         ("tool_call", ONE_CALL.format('"none"'), "calls[0].arguments: "),
         ("tool_call", '{"calls": []}', "calls is empty"),
+        ("tool_call", '{"calls": [{"id": "' + "k" * 999 + '", "name": "a"}]}', "the limit is 200"),
         ("tool_call", '{"calls": [{"name": "look"}]}', "calls[0].id is missing"),
         (
             "tool_call",
@@ -352,7 +353,10 @@ async def test_one_id_may_name_a_call_again_in_a_later_message() -> None:
     assert [entry["role"] for entry in memory.recall()].count("tool_result") == 6
 
 
-@given(st.text(), st.recursive(st.none() | st.booleans() | st.floats() | st.text(), st.lists))
+@given(
+    st.text(max_size=300),
+    st.recursive(st.none() | st.booleans() | st.floats() | st.text(), st.lists),
+)
 async def test_whatever_is_memorized_can_be_sent_or_is_refused(text: str, value: object) -> None:
     """Nothing else is raised, and what is taken passes every encoder on its way to a model."""
     memory = working_memory()

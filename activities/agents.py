@@ -79,8 +79,10 @@ class AgentActivities:
     def _resolved(self, request: Resolve) -> Definition:
         found = self._named(request) if request.agent else self._in_code(request)
         provider = found.long_term_memory
+        schemas = self._toolbox.schemas([spec.name for spec in found.tools])
         return self._fitting(
             found.replace(
+                schema_tokens=sum(len(dump_json(schema)) for schema in schemas) // 4,
                 model=request.model or found.model or self._model,
                 long_term_memory=self._providers.resolve(provider) if provider else "",
             )

@@ -12,6 +12,7 @@ from activities.litellm_loading import register_offline, register_ollama
 from agentmem.contracts import FailedCall
 from agentmem.errors import ModelCallError
 from agentmem.models.caching import marked
+from agentmem.models.failures import NO_TOOLS
 from agentmem.models.plain import as_list, as_mapping, objects, plain
 from agentmem.models.replies import read_usage
 from agentmem.models.streams import Assembly
@@ -55,6 +56,7 @@ def _check_tools(litellm: Any, sent: JSONObject, named: str) -> None:
         raise ModelCallError(
             f"the model {named} takes no tools; choose another one by AGENTMEM_MODEL or the "
             "agent's `model`, or an agent without tools",
+            FailedCall(kind=NO_TOOLS),
             non_retryable=True,
         )
     if model.startswith("ollama_chat/") and sent.get("tool_choice") == "none":

@@ -17,6 +17,7 @@ from agentmem.arguments import (
     checked_kind,
     checked_lists,
 )
+from agentmem.compact import warn_of_overhead
 from agentmem.contracts import Answer, Definition, Resolve, ToolSpec, Usage
 from agentmem.dreaming.hook import DreamHook
 from agentmem.errors import ConfigurationError, TurnFailed
@@ -61,6 +62,8 @@ class Assistant(Generic[T]):
         self._format = response_format or ResponseFormat[T](definition.response_format)
         self._on_complete = on_complete
         self._on_pause = on_pause
+        if memory is not None:
+            warn_of_overhead(definition, memory.settings)
 
     async def __call__(self, instruction: str, *, context: str = "") -> T:
         """Answer an instruction and run the `on_complete` hooks.
@@ -218,7 +221,11 @@ async def agent(
         model=asked.model, tools=list(dict.fromkeys(names)), response_format=form.schema
     )
     resolved = await resolve(request)
-    definition = asked.replace(model=resolved.model, tools=resolved.tools + specs)
+    definition = asked.replace(
+        model=resolved.model,
+        tools=resolved.tools + specs,
+        schema_tokens=resolved.schema_tokens,
+    )
     if long_term_memory is not None:
         definition = equip(definition, long_term_memory)
     check_approved(definition)

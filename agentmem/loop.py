@@ -11,12 +11,12 @@ from temporalio.exceptions import ActivityError, TimeoutError
 from agentmem import contracts
 from agentmem.approvals import Approvals
 from agentmem.batch import Batch
-from agentmem.compact import Compaction, counted
+from agentmem.compact import Compaction, counted, overhead
 from agentmem.contracts import Answer, Definition, ModelCall, ModelReply, Usage
 from agentmem.errors import TurnFailed
 from agentmem.failures import describe, failed_call, raise_cancellation
 from agentmem.memory.working import WorkingMemory
-from agentmem.messages import Message, Role
+from agentmem.messages import Role
 from agentmem.policies import model_options
 from agentmem.response_format import ResponseFormat
 from agentmem.values import JSONObject, clip
@@ -59,7 +59,8 @@ class Loop:
         self._memory = memory
         self._approvals = approvals
         self._on_pause = on_pause
-        self._compaction = Compaction(memory, self._spend)
+        fixed = sum(overhead(definition).values()) if memory.settings.compact_model else 0
+        self._compaction = Compaction(memory, self._spend, fixed)
         self._spent = spent
         self._format = response_format
         self._deadline = workflow.now() + timedelta(minutes=definition.turn_minutes)
@@ -88,6 +89,8 @@ class Loop:
             why = f"{self._why(error)}{left_out}"
             workflow.logger.warning("turn %d failed: %s", self._memory.turn, why)
             raise TurnFailed(why) from error
+        finally:
+            self._memory.end_turn()
         text = reply.message.text
         return Answer(
             turn=self._memory.turn,
@@ -132,9 +135,9 @@ class Loop:
         limit = self._definition.max_tool_calls
         made = 0
         step = 0
-        self._check_budget()
-        await self._compaction.run()
         while True:
+            self._check_budget()
+            await self._compaction.run()
             step += 1
             reply = await self._ask(step, may_call=made < limit and _has_room())
             calls = reply.message.calls
@@ -303,5 +306,4 @@ def _without_calls(reply: ModelReply) -> ModelReply:
     """Take away calls that were not allowed any more, keeping the text."""
     if not reply.message.calls:
         return reply
-    message: Message = reply.message.replace(calls=[])
-    return reply.replace(message=message, finish="tool_limit")
+    return reply.replace(message=reply.message.without_calls(), finish="tool_limit")

@@ -11,6 +11,9 @@ IMAGE_TOKENS = 1_000
 """What an image part counts, whatever its bytes: providers price an image by its size on screen,
 and a data URI counted as text would be hundreds of thousands of tokens."""
 
+CODE_CALLS = "t0."
+"""Begins the ids of calls that code memorized: they belong to no turn of an agent."""
+
 
 THOUGHT = "thought"
 """The type of a reasoning part that is never sent: what a model thought inside of its text."""
@@ -89,6 +92,13 @@ class Message(Wire):
     recalled: bool = False
     vendor: str = ""
     attempt: int = 1
+
+    def without_calls(self) -> "Message":
+        """Return the text alone of a reply whose calls are not to run.
+
+        Reasoning goes with them: signed for the whole reply, it is refused beside a part of it.
+        """
+        return self.replace(calls=[], reasoning=[], fields={})
 
     @property
     def text(self) -> str:

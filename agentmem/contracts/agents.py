@@ -45,6 +45,7 @@ class Definition(Wire):
     """An agent, resolved at a session's start and at each change of its run.
 
     Attributes:
+        schema_tokens: What the schemas of the worker's tools take in each request, estimated.
         approve: Tools whose calls need a person's approval, besides those that say so themselves;
             `*` stands for all.
         approval_minutes: How long a call waits for a person.
@@ -60,6 +61,7 @@ class Definition(Wire):
     system_prompt: str = ""
     model: str
     tools: list[ToolSpec] = []
+    schema_tokens: int = 0
     max_tool_calls: int = 10
     max_concurrent_tools: int | None = None
     max_tokens: int = 4096

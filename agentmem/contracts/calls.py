@@ -29,6 +29,7 @@ class Prompt(Wire):
         retried: Ids of messages that a later attempt made, with that attempt.
         new: Messages that workflow code made since the last call: what users said.
         clipped: Ids of messages to be shown shorter, with the encoded bytes that each may take.
+        notes: Texts that stand before a message, by its id, in place of what is left out there.
     """
 
     memory: str
@@ -36,6 +37,7 @@ class Prompt(Wire):
     retried: dict[str, int] = {}
     new: list[Message] = []
     clipped: dict[str, int] = {}
+    notes: dict[str, str] = {}
 
 
 class Page(Wire):

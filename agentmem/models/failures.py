@@ -54,6 +54,9 @@ class Kind(StrEnum):
     FAILING = "the model {model} failed: {said}"
 
 
+NO_TOOLS = "toolless"
+"""The kind of a call that was not made, as its model takes no tools."""
+
 SETTING = "The model is set by AGENTMEM_MODEL or by the agent's `model`."
 
 _OUTAGES = {Kind.LIMITED, Kind.UNREACHABLE, Kind.DOWN}
@@ -204,9 +207,22 @@ def not_accepted(error: ModelCallError) -> bool:
     return _is(error, Kind.INVALID, Kind.LARGE)
 
 
+def lies_with_tools(error: ModelCallError) -> bool:
+    """Tell whether the same prompt may pass without tools, which not every model takes.
+
+    Providers say so in words of their own: as a request that they do not accept, which may look
+    too long where it is large, or as a model that they do not have for such requests.
+    """
+    return not_accepted(error) or _is(error, Kind.MISSING) or _kind_of(error) == NO_TOOLS
+
+
 def _is(error: ModelCallError, *kinds: Kind) -> bool:
+    return _kind_of(error) in {kind.name.lower() for kind in kinds}
+
+
+def _kind_of(error: ModelCallError) -> str:
     failed = next((one for one in error.details if isinstance(one, FailedCall)), FailedCall())
-    return failed.kind in {kind.name.lower() for kind in kinds}
+    return failed.kind
 
 
 def _kind(found: Evidence, sent: Sent) -> Kind:

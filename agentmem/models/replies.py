@@ -86,16 +86,16 @@ def read_reply(reply: JSONObject, call: ModelCall, *, attempt: int) -> ModelRepl
     if not calls and finish == "stop" and call.tool_choice == "auto" and not call.response_format:
         calls = call_in_text(text, call.tools, position)
         text, finish = ("", "tool_calls") if calls else (text, finish)
-    if finish == "content_filter":
-        calls = []
-    if calls and call.tool_choice == "none":
-        calls, finish = [], "tool_limit"
+    is_cut = bool(calls) and (finish == "content_filter" or call.tool_choice == "none")
+    if is_cut and finish != "content_filter":
+        finish = "tool_limit"
+    made = [] if is_cut else calls
     problem = ""
-    if call.response_format and not calls and finish != "content_filter":
+    if call.response_format and not made and finish != "content_filter":
         text, problem = read_structured(text, call.response_format)
         if problem and finish == "length":
             problem = f"it was cut off at the limit of {call.max_tokens} tokens; be shorter"
-    checked = _checked(calls, choice, call.max_tokens)
+    checked = _checked(made, choice, call.max_tokens)
     reasoning, fields = read_reasoning(choice.message), read_fields(choice.message)
     is_bound = bool(fields) or any(part["type"] != THOUGHT for part in reasoning)
     message = Message(
@@ -109,7 +109,7 @@ def read_reply(reply: JSONObject, call: ModelCall, *, attempt: int) -> ModelRepl
         vendor=vendor_of(call.model) if is_bound or any(c.fields for c in checked) else "",
         attempt=attempt,
     )
-    bounded = _bounded(message)
+    bounded = _bounded(message.without_calls() if is_cut else message)
     if call.response_format and bounded.text != text:
         problem = f"it takes over {REPLY_BYTES} bytes; be shorter"
     is_answer = bool(bounded.calls or bounded.text.strip())
@@ -187,7 +187,7 @@ def _checked(calls: list[ToolCall], choice: Choice, limit: int) -> list[ToolCall
     cut = [choice.finish == "length" or (bool(call.problem) and is_full) for call in calls]
     problem = CUT_OFF.format(tokens=limit)
     return [
-        call.replace(arguments={}, problem=problem) if is_cut else call
+        call.replace(arguments={}, fields={}, problem=problem) if is_cut else call
         for call, is_cut in zip(calls, cut, strict=True)
     ]
 

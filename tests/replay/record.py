@@ -18,11 +18,12 @@ from temporalio.testing import WorkflowEnvironment
 from agentmem.client import ask
 from agentmem.contracts import SEARCH_ATTRIBUTES, Store
 from agentmem.dreaming.hook import dream_id
-from agentmem.testing import Call, call, fail, hang, reply
+from agentmem.models.summaries import FORM
+from agentmem.testing import Call, Reply, Request, call, fail, hang, reply
 from tests.conftest import temporal_binary
 from tests.replay.own import OWN_WORKFLOWS, Pair
 from tests.stack import Stack, stack, status_where, waiting_call
-from tests.tools import dawdle, delete_file, ping
+from tests.tools import dawdle, delete_file, ping, read_log
 
 ROOT = Path(__file__).parents[2]
 HISTORIES = Path(__file__).with_name("histories")
@@ -42,6 +43,9 @@ approve = ["ping"]
 approval_minutes = 0.05
 [agents.summed]
 working_memory = { max_tokens = 300, compact_model = "openai/test-model" }
+[agents.reader]
+tools = ["read_log"]
+working_memory = { max_tokens = 3000, compact_model = "openai/test-model" }
 [agents.slow]
 tools = ["dawdle"]
 [agents.friend]
@@ -174,6 +178,16 @@ async def compaction(s: Stack) -> Handle:
     return handle
 
 
+async def compaction_in_turn(s: Stack) -> Handle:
+    """A turn whose first results a summary replaces while it runs, twice, and a turn after it."""
+    handle = await s.start(agent="reader", session=True)
+    for text in ("read the logs", "and what do they say?"):
+        await handle.execute_update("send", text)
+    await handle.execute_update("end")
+    await handle.result()
+    return handle
+
+
 async def interrupted_tool(s: Stack) -> Handle:
     """A tool that takes longer than it may, and a failed model call after it."""
     handle = await s.start(agent="slow", session=True, message="go")
@@ -227,8 +241,24 @@ TOO_SLOW = reply(calls=[call("dawdle")])
 DELETED = [call("delete_file", path=f"{name}.txt") for name in ("a", "b")]
 SIDE_BY_SIDE = [reply(calls=[call("ping"), call("ping"), *DELETED]), *[reply("done")] * 4]
 
+
+def summing(*replies: Reply) -> Callable[[Request], Reply]:
+    """A script: the model hands in a summary where it is asked for one, else takes these."""
+    left = list(replies)
+
+    def script(request: Request) -> Reply:
+        offered = [tool["function"]["name"] for tool in request.tools]
+        if FORM in offered:
+            return reply(calls=[call(FORM, summary="State: they read logs and talked of them.")])
+        return left.pop(0)
+
+    return script
+
+
+READS = [reply(calls=[call("read_log")])] * 6
+
 Record = Callable[[Stack], Awaitable[Handle]]
-RECORDS: dict[str, tuple[Record, str, list[Any]]] = {
+RECORDS: dict[str, tuple[Record, str, Any]] = {
     "plain_turn": (plain_turn, "openai/test-model", [reply("Hello!")]),
     "tool_turn": (tool_turn, "openai/test-model", TOOL_TURN),
     "approval": (approval, "openai/test-model", APPROVAL),
@@ -239,7 +269,8 @@ RECORDS: dict[str, tuple[Record, str, list[Any]]] = {
     "structured_output": (structured_output, MODEL, [reply("Oslo"), reply('{"name": "Oslo"}')]),
     "cancelled_turn": (cancelled_turn, MODEL, CANCELLED),
     "people": (people, MODEL, PEOPLE),
-    "compaction": (compaction, MODEL, [reply("answer " * 30)] * 9),
+    "compaction": (compaction, MODEL, summing(*[reply("answer " * 30)] * 4)),
+    "compaction_in_turn": (compaction_in_turn, MODEL, summing(*READS, reply("read"), reply("no"))),
     "interrupted_tool": (interrupted_tool, MODEL, [TOO_SLOW, fail(400), reply("done")]),
     "run_that_goes_on": (run_that_goes_on, "openai/test-model", SHORT),
     "run_that_was_handed_on": (run_that_was_handed_on, "openai/test-model", SHORT),
@@ -266,7 +297,7 @@ async def main() -> None:
                     Path(data),
                     script,
                     agents=AGENTS,
-                    extra=[ping, delete_file, dawdle, *OWN_WORKFLOWS],
+                    extra=[ping, delete_file, dawdle, read_log, *OWN_WORKFLOWS],
                     model_name=model,
                 ) as s:
                     handle = await record(s)

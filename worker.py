@@ -133,7 +133,7 @@ async def running(
         ProviderError: A memory store cannot be opened.
     """
     await require_namespace(client)
-    models = Models()
+    models = Models(rate=configuration.settings.model_rate)
     try:
         # The agents' own stores: a broken one shows now, not in the middle of a turn.
         for identity in configuration.own_stores():

@@ -11,13 +11,14 @@ from typing import Any
 
 from temporalio import activity
 
-from activities.heartbeat import heartbeating
+from activities.heartbeat import heartbeating, time_left
 from activities.litellm_loading import load
 from activities.messages import MessageCache
 from activities.sending import prepared, streamed, whole
 from agentmem.contracts import ModelCall, ModelReply
 from agentmem.errors import ModelCallError
 from agentmem.models.failures import model_call_error
+from agentmem.models.rates import RateLimit, RateLimited
 from agentmem.models.rendering import render_request
 from agentmem.models.replies import read_choice, read_reply
 from agentmem.models.vendors import litellm_name
@@ -26,6 +27,9 @@ from agentmem.values import JSONObject
 
 REQUEST_TIMEOUT = timedelta(minutes=9)
 """Below the activity's start-to-close of ten minutes, so that our error comes before Temporal's."""
+
+_MARGIN = 2.0
+"""Seconds before the end of an activity at which it gives up waiting: its error names the cause."""
 
 _in_use: "set[Models]" = set()
 """litellm keeps its connections for the process, which may run more than one worker."""
@@ -38,13 +42,16 @@ class Models:
     thread, and only a call that comes before the end of it waits.
     """
 
-    def __init__(self, *, timeout: timedelta = REQUEST_TIMEOUT) -> None:
+    def __init__(self, *, timeout: timedelta = REQUEST_TIMEOUT, rate: float = 0) -> None:
         """Load nothing yet.
 
         Args:
             timeout: How long one request may take.
+            rate: Requests per second to one model that are never exceeded; 0 for no such bound.
         """
         self._timeout = timeout.total_seconds()
+        self._rate = rate
+        self._limits: dict[str, RateLimit] = {}
         self._loading: Future[Any] | None = None
 
     def start_loading(self) -> None:
@@ -58,15 +65,24 @@ class Models:
             thread.start()
 
     async def complete(
-        self, request: JSONObject, *, seconds: float | None = None, stream: bool = False
+        self,
+        request: JSONObject,
+        *,
+        seconds: float | None = None,
+        stream: bool = False,
+        background: bool = False,
     ) -> JSONObject:
-        """Ask a model once; nothing is retried here.
+        """Ask a model, when its provider's limit of requests per second lets it.
+
+        A request that is refused for the rate alone waits its turn again, in an activity for as
+        long as that has time; nothing else is retried here.
 
         Args:
             request: `model` as litellm names it, `messages`, and what else OpenAI's chat
                 completions take; what a vendor does not know is left out, tools excepted.
             seconds: How long the reply may take, each piece of it with `stream`.
             stream: Read the reply piece by piece; what comes back is the same.
+            background: Let the requests of turns go first.
 
         Returns:
             The reply as plain JSON in OpenAI's form; `usage` has the `cost` in US dollars, where
@@ -75,6 +91,35 @@ class Models:
         Raises:
             ModelCallError: The call failed; says whether a retry can help.
         """
+        model = str(request["model"])
+        limit = self._limits.setdefault(model, RateLimit(model, most=self._rate))
+        deadline = asyncio.get_running_loop().time() + time_left(self._timeout) - _MARGIN
+        refused: ModelCallError | None = None
+        while True:
+            left = deadline - asyncio.get_running_loop().time()
+            try:
+                await limit.admission(
+                    patience=left, background=background, again=refused is not None
+                )
+            except RateLimited as error:
+                raise refused or _not_admitted(model, error.seconds) from None
+            try:
+                with limit.refusals() as note:
+                    try:
+                        return await self._once(request, seconds, stream=stream)
+                    except ModelCallError as error:
+                        if error.limited:
+                            note(error.next_retry_delay)
+                        raise
+            except ModelCallError as error:
+                if not error.limited:
+                    raise
+                refused = error
+
+    async def _once(
+        self, request: JSONObject, seconds: float | None, *, stream: bool
+    ) -> JSONObject:
+        """Send one request."""
         model = str(request["model"])
         try:
             litellm = await self._loaded()
@@ -92,7 +137,7 @@ class Models:
             raise model_call_error(error, model=model, environ=os.environ, now=now) from None
 
     async def ask(self, request: JSONObject) -> JSONObject:
-        """Ask a model once; the same as `complete`, but for what comes back.
+        """Ask a model for a dream: as `complete` does, in the background.
 
         Returns:
             `message`: the assistant's message in OpenAI's form; `finish`: stop, tool_calls,
@@ -101,7 +146,8 @@ class Models:
         Raises:
             ModelCallError: The call failed, or the reply holds no message.
         """
-        choice = read_choice(await self.complete(request), model=str(request["model"]))
+        reply = await self.complete(request, background=True)
+        choice = read_choice(reply, model=str(request["model"]))
         usage = choice.usage.model_dump(mode="json")
         return {"message": choice.message, "finish": choice.finish, "usage": usage}
 
@@ -183,3 +229,12 @@ def _spread(error: ModelCallError, attempt: int) -> ModelCallError:
         return error
     wait = next_wait(error.next_retry_delay, attempt, random.random)
     return ModelCallError(error.message, next_retry_delay=wait)
+
+
+def _not_admitted(model: str, seconds: float) -> ModelCallError:
+    why = f"it wants no request for {seconds:.0f} s" if seconds else "too many requests wait for it"
+    return ModelCallError(
+        f"the model {model} limits the rate of requests: {why}. A higher limit at the provider, "
+        "fewer sessions at a time or another model help",
+        next_retry_delay=timedelta(seconds=seconds) if seconds else None,
+    )

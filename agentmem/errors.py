@@ -49,9 +49,15 @@ class ProviderError(AgentMemError):
 
 
 class ModelCallError(AgentMemError):
-    """A model call failed; the message names the model and what to do about it."""
+    """A model call failed; the message names the model and what to do about it.
+
+    Attributes:
+        limited: Whether the provider refused the request for its rate alone (HTTP 429). It does
+            not travel: on the other side of an activity it is False.
+    """
 
     retryable = True
+    limited = False
 
 
 class ContextOverflow(ModelCallError):

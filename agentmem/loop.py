@@ -177,9 +177,7 @@ class Loop:
         if left <= timedelta():
             minutes = self._definition.turn_minutes
             raise TurnFailed(f"the model calls of this turn took over {minutes:g} minutes")
-        return await workflow.execute_activity(
-            contracts.model, call, **model_options(self._definition, left)
-        )
+        return await workflow.execute_activity(contracts.model, call, **model_options(left))
 
     def _call(
         self, step: int, *, may_call: bool, aside: tuple[str, ...] = (), repair: str = ""

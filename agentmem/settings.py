@@ -27,6 +27,8 @@ class Settings(BaseSettings):
         database_url: The PostgreSQL database of the default provider; without one it is SQLite.
         data: The directory of SQLite files and of the embedded server.
         task_queue: The task queue that the worker polls.
+        model_rate: Requests per second to one model that the worker never exceeds; 0 for no such
+            bound. What a provider allows is learned from its refusals in any case.
         message_cache_bytes: The most that the worker keeps of conversations' messages in memory.
         metrics: Where the worker's metrics can be read by Prometheus, as `host:port`; empty for
             nowhere.
@@ -43,6 +45,7 @@ class Settings(BaseSettings):
     database_url: SecretStr | None = None
     data: Path = Path(".agentmem")
     task_queue: str = Field(default=TASK_QUEUE, min_length=1)
+    model_rate: float = Field(default=0, ge=0, allow_inf_nan=False)
     message_cache_bytes: int = Field(default=MESSAGE_CACHE_BYTES, ge=0)
     metrics: str = ""
     transcript_days: int = Field(default=30, ge=0, le=36_500)

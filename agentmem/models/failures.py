@@ -96,9 +96,11 @@ def model_call_error(
     if kind is Kind.OVERFLOW:
         return ContextOverflow(message)
     retried = kind in _RETRIED
-    return ModelCallError(
+    made = ModelCallError(
         message, non_retryable=not retried, next_retry_delay=wait if retried else None
     )
+    made.limited = kind is Kind.LIMITED
+    return made
 
 
 def lies_with_prompt(error: ModelCallError) -> bool:

@@ -26,9 +26,10 @@ class PlainProvider(OwnRecords):
 
     What is lost: a dream's writes are made one by one, and a crash between two is mended by the
     retry; the version of a fact is a digest of its value, so one that changed and changed back
-    has not moved; there is no history, so no evidence, no undo and no tombstones (a dream over
-    older messages may learn again what was forgotten), a confirmation leaves no trace, and a dream
-    sees facts as they are now.
+    has not moved; a write or a `forget` that is repeated because its answer was lost takes effect
+    again, on what was stored in between too; there is no history, so no evidence, no undo and no
+    tombstones (a dream over older messages may learn again what was forgotten), a confirmation
+    leaves no trace, and a dream sees facts as they are now.
 
     Args:
         provider: The user's store, for facts.
@@ -58,8 +59,13 @@ class PlainProvider(OwnRecords):
         found = await self._ask(self._theirs.recall, *place)
         return dict(sorted(dict(found or {}).items()))
 
-    async def forget(self, agent: str, scope: str, key: str | None = None) -> None:
-        """Remove a key; no error if it is missing. Without a key, remove the whole scope."""
+    async def forget(
+        self, agent: str, scope: str, key: str | None = None, *, idempotency: str = ""
+    ) -> None:
+        """Remove a key; no error if it is missing. Without a key, remove the whole scope.
+
+        A repeat removes again what was stored in between: this store keeps no names of calls.
+        """
         key = None if key is None else checked_name(key, "key")
         await self._ask(self._theirs.forget, *fact_place(agent, scope), key)
 

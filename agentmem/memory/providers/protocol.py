@@ -57,6 +57,16 @@ class MemoryProvider(Protocol):
 class TransactionalProvider(MemoryProvider, Accountable, Protocol):
     """A store that keeps history and evidence, and commits a dream in one transaction."""
 
+    async def forget(
+        self, agent: str, scope: str, key: str | None = None, *, idempotency: str = ""
+    ) -> None:
+        """Remove a key; no error if it is missing. Without a key, remove the whole scope.
+
+        `idempotency` is that of `write`: the same name again removes nothing, whatever was stored
+        since.
+        """
+        ...
+
     async def entries(
         self, agent: str, scope: str, keys: Sequence[str] | None = None
     ) -> list[Fact]:

@@ -7,7 +7,8 @@ PostgreSQL takes what libpq and asyncpg take (`sslmode`, `sslrootcert`, `applica
 - `pool_timeout` (10): seconds that it waits,
 - `connect_timeout` (10): seconds to reach the server,
 - `command_timeout` (30): seconds that a statement may take,
-- `statement_cache_size=0`: needed behind a pooler in transaction mode (PgBouncer, Supavisor).
+- `statement_cache_size=0`: needed behind a pooler in transaction mode (PgBouncer, Supavisor),
+- several hosts (`postgresql://user@one:5432,two:5432/name`): the one that takes writes is used.
 """
 
 import logging
@@ -97,10 +98,14 @@ def postgresql_address(url: str, where: str) -> PostgresAddress:
     try:
         parts = urlsplit(url)
         query = dict(parse_qsl(parts.query, keep_blank_values=True))
-        host, database = parts.hostname or query.get("host", "localhost"), unquote(parts.path[1:])
-        port = f":{parts.port}" if parts.port else ""
+        hosts = parts.netloc.rpartition("@")[2] or query.get("host", "localhost")
+        database = unquote(parts.path[1:])
+        # Each one's port, to see that it is one.
+        _ = [urlsplit(f"//{host}").port for host in hosts.split(",")]
     except ValueError:
         raise ConfigurationError(f"{where} is not a well-formed URL") from None
+    if "," in hosts:
+        query.setdefault("target_session_attrs", "read-write")
     own = _Options(query, where)
     options: dict[str, Any] = {
         "timeout": own.number("connect_timeout", 10),
@@ -113,7 +118,7 @@ def postgresql_address(url: str, where: str) -> PostgresAddress:
         pool_size=int(own.number("pool_size", 10)) or 1,
         pool_timeout=own.number("pool_timeout", 10),
         dsn=parts._replace(scheme="postgresql", query=urlencode(own.for_asyncpg())).geturl(),
-        shown=f"{host}{port}/{database}",
+        shown=f"{hosts}/{database}",
         database=database or query.get("dbname", query.get("database", "")),
         options=options,
         pooled=pooled,

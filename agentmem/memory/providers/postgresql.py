@@ -1,14 +1,14 @@
 """PostgreSQL: a pool of asyncpg connections for each event loop that uses the store."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractContextManager, suppress
 from time import monotonic
 from typing import Any, ParamSpec, cast
 from weakref import WeakKeyDictionary
 
 import asyncpg
-from sqlalchemy import ExceptionContext, NullPool, event
+from sqlalchemy import Connection, ExceptionContext, NullPool, event, text
 from sqlalchemy.exc import DisconnectionError, InvalidatePoolError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
@@ -206,13 +206,27 @@ def _engine(address: PostgresAddress, **pool: Any) -> AsyncEngine:
             "prepared_statement_cache_size": 0,
             "prepared_statement_name_func": lambda: "",
         }
-    return create_async_engine(
+    engine = create_async_engine(
         "postgresql+asyncpg://",
         async_creator=connect,
         connect_args=statements,
         hide_parameters=True,
         **pool,
     )
+    if address.lease:
+        event.listen(engine.sync_engine, "begin", _with(address.lease))
+    return engine
+
+
+def _with(settings: Mapping[str, str]) -> Callable[[Connection], None]:
+    """Return what begins a transaction with settings of its own."""
+    calls = ", ".join(f"set_config('{name}', :{name}, true)" for name in settings)
+    statement = text(f"SELECT {calls}").bindparams(**settings)
+
+    def begin(connection: Connection) -> None:
+        connection.execute(statement)
+
+    return begin
 
 
 async def _upgrade(address: PostgresAddress) -> None:

@@ -29,6 +29,22 @@ _NOT_ASYNCPG = {
 }
 
 
+LEASE = {
+    "idle_in_transaction_session_timeout": "20s",
+    "lock_timeout": "8s",
+}
+"""How long a worker that vanished in the middle of a transaction keeps its locks, and how long
+another one waits for a lock: less than an activity on a store may take (10 seconds), so that its
+error says what it waited for. The activity's retries outlast the lease."""
+
+_KEEPALIVES = {
+    "tcp_keepalives_idle": "10",
+    "tcp_keepalives_interval": "5",
+    "tcp_keepalives_count": "3",
+}
+"""When the server gives up the connection of a machine that vanished: after 25 seconds."""
+
+
 @dataclass(frozen=True)
 class PostgresAddress:
     """Where a PostgreSQL database is and how to talk to it; its repr shows no secrets.
@@ -41,6 +57,8 @@ class PostgresAddress:
         pool_size: Connections an event loop.
         pool_timeout: Seconds to wait for one.
         pooled: Whether a pooler may hand out another server connection at each transaction.
+        lease: Settings that each transaction begins with, where the connection does not have them:
+            a pooler would refuse them.
     """
 
     dsn: str
@@ -50,6 +68,7 @@ class PostgresAddress:
     pool_size: int
     pool_timeout: float
     pooled: bool
+    lease: dict[str, str]
 
     def __repr__(self) -> str:
         return f"PostgresAddress({self.shown})"
@@ -114,10 +133,14 @@ def postgresql_address(url: str, where: str) -> PostgresAddress:
     pooled = own.number("statement_cache_size", 100) == 0
     if pooled:
         options["statement_cache_size"] = 0
+    lease = {name: own.text(name, default) for name, default in LEASE.items()}
+    size, wait = int(own.number("pool_size", 10)) or 1, own.number("pool_timeout", 10)
+    settings = own.for_asyncpg({} if pooled else _KEEPALIVES | lease)  # what is left is asyncpg's
     return PostgresAddress(
-        pool_size=int(own.number("pool_size", 10)) or 1,
-        pool_timeout=own.number("pool_timeout", 10),
-        dsn=parts._replace(scheme="postgresql", query=urlencode(own.for_asyncpg())).geturl(),
+        lease=lease if pooled else {},
+        pool_size=size,
+        pool_timeout=wait,
+        dsn=parts._replace(scheme="postgresql", query=urlencode(settings)).geturl(),
         shown=f"{hosts}/{database}",
         database=database or query.get("dbname", query.get("database", "")),
         options=options,
@@ -144,8 +167,11 @@ class _Options:
             raise ConfigurationError(f"{self._where}: {name} must be a number, 0 or more")
         return value
 
-    def for_asyncpg(self) -> dict[str, str]:
-        query = dict(self._query)
+    def text(self, name: str, default: str) -> str:
+        return self._query.pop(name, default)
+
+    def for_asyncpg(self, defaults: dict[str, str]) -> dict[str, str]:
+        query = defaults | self._query
         if ssl := query.pop("ssl", None):
             query.setdefault("sslmode", "require" if ssl == "true" else ssl)
         if ignored := sorted(_NOT_ASYNCPG & set(query)):

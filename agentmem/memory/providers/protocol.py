@@ -117,6 +117,11 @@ class TransactionalProvider(MemoryProvider, Accountable, Protocol):
         A session that goes on after its scope was erased begins anew: of a memory that the store
         knows nothing of, the rows' first number may be any, and counts as the one after its cursor.
 
+        A session that was reset brings messages that were said later, under numbers (and ids)
+        that are taken. From the first such number on, what is there moves to a session of
+        the name `SESSION~1` (or 2, ...) that no dream reads, with the evidence that cites it; a
+        running dream that reads it cannot commit; the cursor moves back to before that number.
+
         Returns:
             The last sequence number that the store now holds for that session and memory.
 

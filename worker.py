@@ -23,7 +23,7 @@ from activities.messages import MessageCache
 from activities.tools import tool_activities
 from activities.transcripts import TranscriptActivities
 from agentmem.cli.logs import log_to_stderr
-from agentmem.cli.worker import command, say
+from agentmem.cli.worker import OnFatal, command, say
 from agentmem.client import require_namespace, running_dreams
 from agentmem.configuration import Configuration, configure
 from agentmem.dev_server import dev_server
@@ -48,7 +48,12 @@ sandbox; the replay tests run them, and the library, inside a strict one."""
 
 
 def build_worker(
-    client: Client, configuration: Configuration, models: Models, *, strict: bool = False
+    client: Client,
+    configuration: Configuration,
+    models: Models,
+    *,
+    strict: bool = False,
+    on_fatal: OnFatal | None = None,
 ) -> Worker:
     """Return a worker that is ready to run, on the settings' task queue.
 
@@ -57,6 +62,7 @@ def build_worker(
         configuration: What it runs, and how.
         models: What its model calls go through.
         strict: Whether our own workflows run in the sandbox too, as the tests have it.
+        on_fatal: Told of an error after which the worker does nothing any more.
 
     Raises:
         ConfigurationError: A workflow of the app cannot run in Temporal's sandbox.
@@ -94,6 +100,7 @@ def build_worker(
             # For sync activities of the app; its threads start as they are needed.
             activity_executor=ThreadPoolExecutor(100) if app.activities else None,
             graceful_shutdown_timeout=GRACE,
+            on_fatal_error=on_fatal,
             # Heartbeats say how far a phase of a dream is; a cancellation comes back on them.
             max_heartbeat_throttle_interval=timedelta(seconds=1),
             default_heartbeat_throttle_interval=timedelta(seconds=1),
@@ -122,11 +129,15 @@ def _our_workflows() -> list[type]:
 
 @asynccontextmanager
 async def running(
-    client: Client, configuration: Configuration, *, strict: bool = False
+    client: Client,
+    configuration: Configuration,
+    *,
+    strict: bool = False,
+    on_fatal: OnFatal | None = None,
 ) -> AsyncGenerator[Worker, None]:
     """Run a worker in this process; on leaving, activities may end and stores close.
 
-    `strict` is that of `build_worker`.
+    `strict` and `on_fatal` are those of `build_worker`.
 
     Raises:
         ConfigurationError: The namespace does not exist, or a workflow cannot run.
@@ -140,7 +151,7 @@ async def running(
             await configuration.providers.get(identity)
         async with (
             retention(configuration.providers, configuration.settings.transcript_days),
-            build_worker(client, configuration, models, strict=strict) as worker,
+            build_worker(client, configuration, models, strict=strict, on_fatal=on_fatal) as worker,
         ):
             models.start_loading()
             yield worker

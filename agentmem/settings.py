@@ -32,6 +32,8 @@ class Settings(BaseSettings):
         message_cache_bytes: The most that the worker keeps of conversations' messages in memory.
         metrics: Where the worker's metrics can be read by Prometheus, as `host:port`; empty for
             nowhere.
+        health: Where the worker tells whether it lives and takes work, as `host:port`; empty for
+            nowhere.
         transcript_days: For how many days what dreams have read stays in the transcript.
     """
 
@@ -48,6 +50,7 @@ class Settings(BaseSettings):
     model_rate: float = Field(default=0, ge=0, allow_inf_nan=False)
     message_cache_bytes: int = Field(default=MESSAGE_CACHE_BYTES, ge=0)
     metrics: str = ""
+    health: str = ""
     transcript_days: int = Field(default=30, ge=0, le=36_500)
 
     @property

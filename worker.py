@@ -68,8 +68,8 @@ def build_worker(
         ConfigurationError: A workflow of the app cannot run in Temporal's sandbox.
     """
     app, providers, model = configuration.app, configuration.providers, configuration.model
-    toolbox = configuration.toolbox
-    cache = MessageCache(configuration.settings.message_cache_bytes)
+    toolbox, settings = configuration.toolbox, configuration.settings
+    cache = MessageCache(settings.message_cache_bytes)
     redact = redactor(app.redact)
     sandbox = SandboxedWorkflowRunner(restrictions=SANDBOX)
     agents = AgentActivities(
@@ -78,7 +78,7 @@ def build_worker(
     try:
         return Worker(
             client,
-            task_queue=configuration.settings.task_queue,
+            task_queue=settings.task_queue,
             workflows=[*_our_workflows(), *app.workflows.values()],
             activities=[
                 *agents.activities,
@@ -98,7 +98,9 @@ def build_worker(
             workflow_runner=sandbox,
             unsandboxed_workflow_runner=sandbox if strict else UnsandboxedWorkflowRunner(),
             # For sync activities of the app; its threads start as they are needed.
-            activity_executor=ThreadPoolExecutor(100) if app.activities else None,
+            activity_executor=ThreadPoolExecutor(settings.slots) if app.activities else None,
+            # Most activities wait for a model: they cost memory, hardly any processor time.
+            max_concurrent_activities=settings.slots,
             graceful_shutdown_timeout=GRACE,
             on_fatal_error=on_fatal,
             # Heartbeats say how far a phase of a dream is; a cancellation comes back on them.

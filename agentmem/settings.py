@@ -29,6 +29,7 @@ class Settings(BaseSettings):
         task_queue: The task queue that the worker polls.
         model_rate: Requests per second to one model that the worker never exceeds; 0 for no such
             bound. What a provider allows is learned from its refusals in any case.
+        slots: Activities that the worker runs at a time: model calls, tools, memory, dreams.
         message_cache_bytes: The most that the worker keeps of conversations' messages in memory.
         metrics: Where the worker's metrics can be read by Prometheus, as `host:port`; empty for
             nowhere.
@@ -48,6 +49,7 @@ class Settings(BaseSettings):
     data: Path = Path(".agentmem")
     task_queue: str = Field(default=TASK_QUEUE, min_length=1)
     model_rate: float = Field(default=0, ge=0, allow_inf_nan=False)
+    slots: int = Field(default=500, ge=1, le=10_000)
     message_cache_bytes: int = Field(default=MESSAGE_CACHE_BYTES, ge=0)
     metrics: str = ""
     health: str = ""

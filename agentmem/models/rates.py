@@ -178,7 +178,11 @@ class RateLimit:
             self._rate *= 2 if self._doubled_at else 1
             self._doubled_at = now
         while self._waiting and self._take(now):
-            self._next().set_result(None)
+            place = self._next()
+            if place.done():  # whoever waited there was cancelled, and has not run since
+                self._tokens += 1
+            else:
+                place.set_result(None)
         if self._waiting:
             wait = max(self._paused_until - now, (1 - self._tokens) / self.rate, 0.001)
             self._timer = asyncio.get_running_loop().call_later(wait, self._wake)

@@ -77,10 +77,11 @@ class Lane:
             raise ProviderError("this SQLite store was closed; open it again")
         done: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         with self._state.lock:
-            self._jobs.put(_Job(work, done))
             if self._state.thread is None:
-                self._state.thread = self._make()
-                self._state.thread.start()
+                thread = self._make()
+                thread.start()  # or there is no memory for it, and nothing waits for it
+                self._state.thread = thread
+            self._jobs.put(_Job(work, done))
         return await done
 
     async def close(self) -> None:

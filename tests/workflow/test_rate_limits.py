@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from temporalio.client import Client, WorkflowUpdateFailedError, WorkflowUpdateStage
 
-from agentmem.testing import Reply, fail, hang, reply
+from agentmem.testing import Reply, fail, reply
 from agentmem.testing.request import Request
 from tests.stack import PLAIN, stack
 
@@ -104,25 +104,3 @@ async def test_a_turn_ends_with_the_providers_words_when_its_minutes_are_over(
         assert time.monotonic() - began < 9
         assert "limits the rate of requests" in str(error.value.cause)
         await handle.signal("end")
-
-
-@pytest.mark.slow
-async def test_slow_model_calls_leave_room_for_another_agent(
-    client: Client, tmp_path: Path
-) -> None:
-    """With 120 calls that hang, another model's turn is answered within seconds."""
-    agents = PLAIN + '[agents.quick]\nmodel = "openai/quick"\n'
-
-    def answer(request: Request) -> Reply:
-        return reply("Here it is.") if request.body["model"] == "quick" else hang()
-
-    async with stack(client, tmp_path, answer, agents=agents) as running:
-        slow = [await running.start(agent="plain", message="Wait") for _ in range(120)]
-        async with asyncio.timeout(60):
-            await running.model.received(120)
-        began = time.monotonic()
-        handle = await running.start(agent="quick", message="Hello")
-        assert await handle.result() == "Here it is."
-        assert time.monotonic() - began < 15
-        for one in slow:
-            await one.terminate()

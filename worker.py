@@ -24,7 +24,7 @@ from activities.messages import MessageCache
 from activities.tools import tool_activities
 from activities.transcripts import TranscriptActivities
 from agentmem.cli.logs import log_to_stderr
-from agentmem.cli.worker import command, say
+from agentmem.cli.worker import OnFatal, command, say
 from agentmem.client import require_namespace, running_dreams
 from agentmem.configuration import Configuration, configure
 from agentmem.dev_server import dev_server
@@ -50,7 +50,12 @@ sandbox; the replay tests run them, and the library, inside a strict one."""
 
 
 def build_worker(
-    client: Client, configuration: Configuration, models: Models, *, strict: bool = False
+    client: Client,
+    configuration: Configuration,
+    models: Models,
+    *,
+    strict: bool = False,
+    on_fatal: OnFatal | None = None,
 ) -> Worker:
     """Return a worker that is ready to run, on the settings' task queue.
 
@@ -59,13 +64,14 @@ def build_worker(
         configuration: What it runs, and how.
         models: What its model calls go through.
         strict: Whether our own workflows run in the sandbox too, as the tests have it.
+        on_fatal: Told of an error after which the worker does nothing any more.
 
     Raises:
         ConfigurationError: A workflow of the app cannot run in Temporal's sandbox.
     """
     app, providers, model = configuration.app, configuration.providers, configuration.model
-    toolbox = configuration.toolbox
-    cache = MessageCache(configuration.settings.message_cache_bytes)
+    toolbox, settings = configuration.toolbox, configuration.settings
+    cache = MessageCache(settings.message_cache_bytes)
     redact = redactor(app.redact)
     sandbox = UpdateLimit(SandboxedWorkflowRunner(restrictions=SANDBOX))
     agents = AgentActivities(
@@ -79,7 +85,7 @@ def build_worker(
     try:
         return Worker(
             client,
-            task_queue=configuration.settings.task_queue,
+            task_queue=settings.task_queue,
             workflows=[*_our_workflows(), *app.workflows.values()],
             activities=[
                 *agents.activities,
@@ -101,9 +107,12 @@ def build_worker(
                 sandbox if strict else UpdateLimit(UnsandboxedWorkflowRunner())
             ),
             # For sync activities of the app; its threads start as they are needed.
-            activity_executor=ThreadPoolExecutor(100) if app.activities else None,
+            activity_executor=ThreadPoolExecutor(settings.slots) if app.activities else None,
+            # Most activities wait for a model: they cost memory, hardly any processor time.
+            max_concurrent_activities=settings.slots,
             graceful_shutdown_timeout=GRACE,
             deployment_config=_version(configuration.settings),
+            on_fatal_error=on_fatal,
             # Heartbeats say how far a phase of a dream is; a cancellation comes back on them.
             max_heartbeat_throttle_interval=timedelta(seconds=1),
             default_heartbeat_throttle_interval=timedelta(seconds=1),
@@ -142,25 +151,30 @@ def _our_workflows() -> list[type]:
 
 @asynccontextmanager
 async def running(
-    client: Client, configuration: Configuration, *, strict: bool = False
+    client: Client,
+    configuration: Configuration,
+    *,
+    strict: bool = False,
+    on_fatal: OnFatal | None = None,
 ) -> AsyncGenerator[Worker, None]:
     """Run a worker in this process; on leaving, activities may end and stores close.
 
-    `strict` is that of `build_worker`.
+    `strict` and `on_fatal` are those of `build_worker`.
 
     Raises:
         ConfigurationError: The namespace does not exist, or a workflow cannot run.
         ProviderError: A memory store cannot be opened.
     """
     await require_namespace(client)
-    models = Models(ollama_context=configuration.settings.ollama_context)
+    settings = configuration.settings
+    models = Models(ollama_context=settings.ollama_context, rate=settings.model_rate)
     try:
         # The agents' own stores: a broken one shows now, not in the middle of a turn.
         for identity in configuration.own_stores():
             await configuration.providers.get(identity)
         async with (
             retention(configuration.providers, configuration.settings.transcript_days),
-            build_worker(client, configuration, models, strict=strict) as worker,
+            build_worker(client, configuration, models, strict=strict, on_fatal=on_fatal) as worker,
         ):
             models.start_loading()
             yield worker

@@ -13,6 +13,7 @@ from temporalio import activity
 
 from activities.attempts import MODEL_FAILURES, FailureCount
 from activities.exchange import Exchange, exchanging
+from activities.heartbeat import time_left
 from activities.litellm_loading import load
 from activities.messages import MessageCache
 from activities.paid import Paid
@@ -22,8 +23,9 @@ from agentmem.errors import ModelCallError
 from agentmem.messages import Message, Role, ToolCall
 from agentmem.models.contexts import Contexts, request_tokens
 from agentmem.models.evidence import Sent
-from agentmem.models.failures import is_surely_too_long, model_call_error
+from agentmem.models.failures import is_limited, is_surely_too_long, model_call_error, not_admitted
 from agentmem.models.plain import as_mapping, objects
+from agentmem.models.rates import RateLimit, RateLimited
 from agentmem.models.rendering import render_request
 from agentmem.models.replies import read_choice, read_reply, read_usage
 from agentmem.models.truncation import counted_tokens, is_cut
@@ -32,6 +34,9 @@ from agentmem.values import JSONObject, dump_json
 
 REQUEST_TIMEOUT = timedelta(minutes=9)
 """Below the activity's start-to-close of ten minutes, so that our error comes before Temporal's."""
+
+_MARGIN = 2.0
+"""Seconds before the end of an activity at which it gives up waiting: its error names the cause."""
 
 logger = logging.getLogger(__name__)
 
@@ -47,16 +52,23 @@ class Models:
     """
 
     def __init__(
-        self, *, timeout: timedelta = REQUEST_TIMEOUT, ollama_context: int = OLLAMA_CONTEXT
+        self,
+        *,
+        timeout: timedelta = REQUEST_TIMEOUT,
+        ollama_context: int = OLLAMA_CONTEXT,
+        rate: float = 0,
     ) -> None:
         """Load nothing yet.
 
         Args:
             timeout: How long one request may take.
             ollama_context: Tokens of the context that Ollama's models get; 0 leaves it to Ollama.
+            rate: Requests per second to one model that are never exceeded; 0 for no such bound.
         """
         self._ollama_context = ollama_context
         self._timeout = timeout.total_seconds()
+        self._rate = rate
+        self._limits: dict[str, RateLimit] = {}
         self._loading: Future[Any] | None = None
         self._contexts = Contexts()
 
@@ -77,8 +89,12 @@ class Models:
         seconds: float | None = None,
         stream: bool = False,
         continues: bool = False,
+        background: bool = False,
     ) -> JSONObject:
-        """Ask a model once; nothing is retried here.
+        """Ask a model, when its provider's limit of requests per second lets it.
+
+        A request that is refused for the rate alone waits its turn again, in an activity for as
+        long as that has time; nothing else is retried here.
 
         Args:
             request: `model` as litellm names it, `messages`, and what else OpenAI's chat
@@ -87,6 +103,7 @@ class Models:
             stream: Read the reply piece by piece; what comes back is the same.
             continues: A later request will begin with this one's messages, as in a conversation:
                 Claude is asked to cache them.
+            background: Let the requests of turns go first.
 
         Returns:
             The reply as plain JSON in OpenAI's form; `usage` has the `cost` in US dollars, where
@@ -95,6 +112,35 @@ class Models:
         Raises:
             ModelCallError: The call failed; says whether a retry can help.
         """
+        model = str(request["model"])
+        limit = self._limits.setdefault(model, RateLimit(model, most=self._rate))
+        deadline = asyncio.get_running_loop().time() + time_left(self._timeout) - _MARGIN
+        refused: ModelCallError | None = None
+        while True:
+            left = deadline - asyncio.get_running_loop().time()
+            try:
+                await limit.admission(
+                    patience=left, background=background, again=refused is not None
+                )
+            except RateLimited as error:
+                raise refused or not_admitted(model, error.seconds) from None
+            try:
+                with limit.refusals() as note:
+                    try:
+                        return await self._once(request, seconds, stream, continues)
+                    except ModelCallError as error:
+                        if is_limited(error):
+                            note(error.next_retry_delay)
+                        raise
+            except ModelCallError as error:
+                if not is_limited(error):
+                    raise
+                refused = error
+
+    async def _once(
+        self, request: JSONObject, seconds: float | None, stream: bool, continues: bool
+    ) -> JSONObject:
+        """Send one request."""
         model = str(request["model"])
         with exchanging() as exchange:
             try:
@@ -130,7 +176,7 @@ class Models:
         )
 
     async def ask(self, request: JSONObject) -> JSONObject:
-        """Ask a model once; the same as `complete`, but for what comes back.
+        """Ask a model for a dream: as `complete` does, in the background.
 
         Returns:
             `message`: the assistant's message in OpenAI's form; `finish`: stop, tool_calls,
@@ -139,7 +185,8 @@ class Models:
         Raises:
             ModelCallError: The call failed, or the reply holds no message.
         """
-        choice = read_choice(await self.complete(request), model=str(request["model"]))
+        reply = await self.complete(request, background=True)
+        choice = read_choice(reply, model=str(request["model"]))
         usage = choice.usage.model_dump(mode="json")
         return {"message": choice.message, "finish": choice.finish, "usage": usage}
 

@@ -239,9 +239,7 @@ class Loop:
             minutes = self._definition.turn_minutes
             raise TurnFailed(f"the model calls of this turn took over {minutes:g} minutes")
         try:
-            reply = await workflow.execute_activity(
-                contracts.model, call, **model_options(self._definition, left)
-            )
+            reply = await workflow.execute_activity(contracts.model, call, **model_options(left))
         except ActivityError as error:
             self._spend(counted(failed_call(error).paid))
             raise

@@ -5,7 +5,6 @@ from typing import TypedDict
 
 from temporalio.common import Priority, RetryPolicy
 
-from agentmem.contracts.agents import Definition
 from agentmem.contracts.calls import ToolSpec
 from agentmem.contracts.dream_settings import DreamLimits, PhaseSettings
 
@@ -46,17 +45,15 @@ MODEL: ActivityOptions = {
 }
 
 
-def model_options(definition: Definition, left: timedelta) -> ActivityOptions:
-    """Return the options for one model call of an agent.
+def model_options(left: timedelta) -> ActivityOptions:
+    """Return the options for one model call of a turn.
 
     Args:
-        definition: The agent.
         left: Of the time that the turn's model calls may take together.
     """
-    reply = timedelta(minutes=definition.reply_minutes)
-    # Our own error of a silent model, which names it, comes before Temporal's.
-    one = left if definition.stream else reply + timedelta(minutes=1)
-    return {**MODEL, "start_to_close_timeout": min(one, left), "schedule_to_close_timeout": left}
+    # An attempt may wait for the provider's rate limit first. The request itself has a timeout of
+    # its own, and heartbeats tell of a worker that died.
+    return {**MODEL, "start_to_close_timeout": left, "schedule_to_close_timeout": left}
 
 
 # The user's turn waits for it, and goes on without a summary.

@@ -37,11 +37,16 @@ class Settings(BaseSettings):
         build_id: The build of that deployment which this worker is.
         versioning: What a new version means for running workflows: `auto_upgrade`, they go on with
             it at their next task; `pinned`, sessions at their next change of runs, others never.
+        model_rate: Requests per second to one model that the worker never exceeds; 0 for no such
+            bound. What a provider allows is learned from its refusals in any case.
+        slots: Activities that the worker runs at a time: model calls, tools, memory, dreams.
         message_cache_bytes: The most that the worker keeps of conversations' messages in memory.
         metrics: Where the worker's metrics can be read by Prometheus, as `host:port`; empty for
             nowhere.
         ollama_context: Tokens of the context that Ollama's models get, the same for every request,
             since another value would load the model again; 0 leaves it to Ollama.
+        health: Where the worker tells whether it lives and takes work, as `host:port`; empty for
+            nowhere.
         transcript_days: For how many days what dreams have read stays in the transcript.
     """
 
@@ -59,9 +64,12 @@ class Settings(BaseSettings):
     deployment: str = ""
     build_id: str = ""
     versioning: Literal["auto_upgrade", "pinned"] = "auto_upgrade"
+    model_rate: float = Field(default=0, ge=0, allow_inf_nan=False)
+    slots: int = Field(default=500, ge=1, le=10_000)
     message_cache_bytes: int = Field(default=MESSAGE_CACHE_BYTES, ge=0)
     metrics: str = ""
     ollama_context: int = Field(default=OLLAMA_CONTEXT, ge=0)
+    health: str = ""
     transcript_days: int = Field(default=30, ge=0, le=36_500)
 
     @model_validator(mode="after")

@@ -19,11 +19,19 @@ from agentmem.cli.stores import (
     on_store,
     refuse,
 )
-from agentmem.cli.tables import console, facts_table, history_table, lines, shown
+from agentmem.cli.tables import (
+    console,
+    evidence_table,
+    facts_table,
+    history_table,
+    lines,
+    shown,
+)
 from agentmem.cli.terminal import echo, write_lines
 from agentmem.errors import InvalidFact
 from agentmem.facts import Fact, Write, until_end
 from agentmem.memory.providers.protocol import TransactionalProvider
+from agentmem.memory.providers.records import BRANCH_MARK
 from agentmem.memory.upkeep import confirmation
 from agentmem.values import JSONValue, printable
 
@@ -69,6 +77,31 @@ def history(
     if not versions:
         refuse(f"there is no history of {key!r} in {agent!r}, {scope!r}")
     _show(versions, history_table(versions, f"{agent}, {scope}: {key}"), as_json)
+
+
+@app.command()
+def resets(
+    agent: Agent,
+    scope: Scope,
+    database: Database = None,
+    store: Store = DEFAULT_STORE,
+    as_json: AsJson = False,
+) -> None:
+    """Show the facts that rest on messages which a workflow reset took out of their session."""
+
+    async def read(provider: TransactionalProvider, where: str) -> tuple[list[Fact], Table]:
+        versions = {fact.key: fact.version for fact in await provider.entries(agent, scope)}
+        found = [
+            fact
+            for fact in await provider.facts_at(agent, scope, versions)
+            if any(BRANCH_MARK in item.session for item in fact.evidence)
+        ]
+        number = "1 fact rests" if len(found) == 1 else f"{len(found)} facts rest"
+        title = f"{agent}, {scope}: {number} on messages that a reset took away ({where})"
+        return found, evidence_table(found, title)
+
+    found, table = on_store(database, store, read)
+    _show(found, table, as_json)
 
 
 @app.command()

@@ -7,7 +7,7 @@ and then only between errors of which none is tried again.
 
 import re
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from agentmem.contracts.calls import FailedCall
@@ -197,6 +197,27 @@ def is_outage(error: ModelCallError) -> bool:
     Such an error says nothing about the request, which may pass unchanged later.
     """
     return not error.non_retryable and _is(error, *_OUTAGES)
+
+
+def is_limited(error: ModelCallError) -> bool:
+    """Tell whether the provider refused the request for its rate alone (HTTP 429)."""
+    return _is(error, Kind.LIMITED)
+
+
+def not_admitted(model: str, seconds: float) -> ModelCallError:
+    """Return the error of a request that was not sent, since the rate limit had no room for it.
+
+    Args:
+        model: The model as the settings name it.
+        seconds: How long the provider wants no request; 0 if too many requests wait.
+    """
+    why = f"it wants no request for {seconds:.0f} s" if seconds else "too many requests wait for it"
+    return ModelCallError(
+        f"the model {model} limits the rate of requests: {why}. A higher limit at the provider, "
+        "fewer sessions at a time or another model help",
+        FailedCall(kind=Kind.LIMITED.name.lower()),
+        next_retry_delay=timedelta(seconds=seconds) if seconds else None,
+    )
 
 
 def not_accepted(error: ModelCallError) -> bool:

@@ -6,6 +6,7 @@ reports from the field. What none of them shares is the wording.
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 
 import pytest
 from aiohttp import web
@@ -41,8 +42,8 @@ VENDORS = {
 
 @pytest.fixture(scope="session")
 async def models() -> AsyncIterator[Models]:
-    """The process's models."""
-    made = Models()
+    """The process's models, which wait 0.3 seconds for a provider's rate limit."""
+    made = Models(timeout=timedelta(seconds=2.3))
     yield made
     await made.close()
 

@@ -39,8 +39,10 @@ class PlainProvider(OwnRecords):
     What is lost: a dream's writes are made one by one, and a crash between two is repaired by the
     retry. Within a change the new values are written before anything is removed, so that a merge
     loses nothing. The version of a fact is a digest of its value, so one that changed and changed
-    back has not moved. There is no history, so no undo, no pins and no tombstones (a dream over
-    older messages may learn again what was forgotten), and a dream sees facts as they are now.
+    back has not moved. A write or a `forget` that is repeated because its answer was lost takes
+    effect again, on what was stored in between too. There is no history, so no undo, no pins and no
+    tombstones (a dream over older messages may learn again what was forgotten), and a dream sees
+    facts as they are now.
 
     Args:
         provider: The user's store, for facts.
@@ -81,8 +83,13 @@ class PlainProvider(OwnRecords):
             return value if live else None
         return await self._live(agent, scope, await self._values(agent, scope))
 
-    async def forget(self, agent: str, scope: str, key: str | None = None) -> None:
-        """Remove a key; no error if it is missing. Without a key, remove the whole scope."""
+    async def forget(
+        self, agent: str, scope: str, key: str | None = None, *, idempotency: str = ""
+    ) -> None:
+        """Remove a key; no error if it is missing. Without a key, remove the whole scope.
+
+        A repeat removes again what was stored in between: this store keeps no names of calls.
+        """
         place, key = fact_place(agent, scope), None if key is None else checked_name(key, "key")
         await self._ask(self._theirs.forget, *place, key)
         if key is None:

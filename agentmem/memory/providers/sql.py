@@ -59,12 +59,16 @@ class SqlProvider(SqlAccountable):
             return await self._read_once(sql_facts.recall_all, place)
         return await self._read_once(sql_facts.recall_one, place, checked_name(key, "key"))
 
-    async def forget(self, agent: str, scope: str, key: str | None = None) -> None:
+    async def forget(
+        self, agent: str, scope: str, key: str | None = None, *, idempotency: str = ""
+    ) -> None:
         """Remove a key; no error if it is missing. Without a key, remove the whole scope."""
         if key is None:
-            await self._write(sql_writes.clear, fact_place(agent, scope))
+            name = checked_name(idempotency, "idempotency") if idempotency else ""
+            await self._write(sql_writes.clear, fact_place(agent, scope), name)
         else:
-            await self.write(agent, scope, [Write.model_construct(op="remove", key=key)])
+            remove = Write.model_construct(op="remove", key=key)
+            await self.write(agent, scope, [remove], idempotency)
 
     async def keys(self, agent: str, scope: str) -> list[str]:
         """Return the scope's keys, sorted; empty for a scope that does not exist."""

@@ -7,6 +7,7 @@ reports from the field. What none of them shares is the wording.
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -42,10 +43,23 @@ VENDORS = {
 
 @pytest.fixture(scope="session")
 async def models() -> AsyncIterator[Models]:
-    """The process's models, which wait 0.3 seconds for a provider's rate limit."""
-    made = Models(timeout=timedelta(seconds=2.3))
+    """The process's models."""
+    made = Models()
     yield made
     await made.close()
+
+
+async def complete(models: Models, request: JSONObject, **options: Any) -> JSONObject:
+    """Ask by models of their own, which know of no rate limit and wait 0.3 seconds for one.
+
+    The process's models keep the connections meanwhile.
+    """
+    models.start_loading()
+    own = Models(timeout=timedelta(seconds=2.3))
+    try:
+        return await own.complete(request, **options)
+    finally:
+        await own.close()
 
 
 @asynccontextmanager
@@ -77,7 +91,7 @@ async def failure(
     async with refusing(status, body) as (address, asked):
         request = {"model": model, "messages": messages, "api_base": address, "api_key": "k"}
         with pytest.raises(ModelCallError) as caught:
-            await models.complete(request, stream=stream, seconds=20)
+            await complete(models, request, stream=stream, seconds=20)
     assert len(asked) == 1
     [failed] = caught.value.details
     assert isinstance(failed, FailedCall)
@@ -220,7 +234,7 @@ async def test_an_error_in_the_middle_of_a_stream(
                 "api_key": "k",
             }
             with pytest.raises(ModelCallError) as caught:
-                await models.complete(request, stream=True, seconds=20)
+                await complete(models, request, stream=True, seconds=20)
         [failed] = caught.value.details
         assert (code, failed.kind, caught.value.non_retryable) == (code, *expected)
 
@@ -240,7 +254,7 @@ async def test_a_stream_that_is_cut_is_no_reply(
             "api_key": "k",
         }
         with pytest.raises(ModelCallError) as caught:
-            await models.complete(request, stream=True, seconds=20)
+            await complete(models, request, stream=True, seconds=20)
     assert not caught.value.non_retryable
 
 
@@ -271,6 +285,6 @@ async def test_a_stream_that_ends_as_its_protocol_says_is_a_reply(
             "api_base": address,
             "api_key": "k",
         }
-        reply = await models.complete(request, stream=True, seconds=20)
+        reply = await complete(models, request, stream=True, seconds=20)
     assert reply["choices"][0]["message"]["content"].startswith("Cai")
     assert reply["choices"][0]["finish_reason"] == "stop"

@@ -17,6 +17,7 @@ from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxR
 from activities.agents import AgentActivities
 from activities.compact import CompactActivity
 from activities.dream import DreamActivities
+from activities.hand_over import HandOverActivity
 from activities.llm import ModelActivity, Models
 from activities.memory import MemoryActivities
 from activities.messages import MessageCache
@@ -65,6 +66,7 @@ def build_worker(
     toolbox = configuration.toolbox
     cache = MessageCache(configuration.settings.message_cache_bytes)
     redact = redactor(app.redact)
+    patience = timedelta(hours=configuration.settings.hand_over_hours)
     sandbox = SandboxedWorkflowRunner(restrictions=SANDBOX)
     agents = AgentActivities(
         agents=configuration.agents, toolbox=toolbox, providers=providers, model=model
@@ -79,6 +81,7 @@ def build_worker(
                 ModelActivity(models, cache, toolbox.schemas).model,
                 CompactActivity(models, cache).compact,
                 TranscriptActivities(providers, cache, redact).append,
+                HandOverActivity(providers, patience, redact).hand_over,
                 *MemoryActivities(providers, cache, redact).activities,
                 *DreamActivities(
                     providers, models.ask, model=model, context=models.context
@@ -116,8 +119,9 @@ def _our_workflows() -> list[type]:
         )
     from workflows.agent import AgentWorkflow
     from workflows.dream import AgentDream
+    from workflows.hand_over import AgentHandOver
 
-    return [AgentWorkflow, AgentDream]
+    return [AgentWorkflow, AgentDream, AgentHandOver]
 
 
 @asynccontextmanager

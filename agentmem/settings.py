@@ -30,6 +30,8 @@ class Settings(BaseSettings):
         message_cache_bytes: The most that the worker keeps of conversations' messages in memory.
         metrics: Where the worker's metrics can be read by Prometheus, as `host:port`; empty for
             nowhere.
+        hand_over_hours: For how long what a session said waits for a store that is away; less than
+            Temporal keeps workflows that have ended.
         transcript_days: For how many days what dreams have read stays in the transcript.
     """
 
@@ -45,6 +47,7 @@ class Settings(BaseSettings):
     task_queue: str = Field(default=TASK_QUEUE, min_length=1)
     message_cache_bytes: int = Field(default=MESSAGE_CACHE_BYTES, ge=0)
     metrics: str = ""
+    hand_over_hours: float = Field(default=24, gt=0, le=720, allow_inf_nan=False)
     transcript_days: int = Field(default=30, ge=0, le=36_500)
 
     @property

@@ -9,6 +9,7 @@ from temporalio import workflow
 from agentmem.approvals import approvals
 from agentmem.contracts import AgentInput, Answer
 from agentmem.details import session_details
+from agentmem.dreaming.hand_over import ANSWER_PATIENCE, END_PATIENCE
 from agentmem.errors import AgentMemError, InvalidInput, RollingOver, SessionBusy, TurnFailed
 from agentmem.inputs import parse_run, parse_text
 from agentmem.memory.entries import page
@@ -96,7 +97,8 @@ class AgentWorkflow:
         finally:
             if not changing:
                 await workflow.wait_condition(workflow.all_handlers_finished)
-                await self._session.background.finish()
+                waits = END_PATIENCE if self._request.session else ANSWER_PATIENCE
+                await self._session.background.finish(waits)
 
     async def _stay(self, request: AgentInput, session: Session) -> JSONObject:
         first = asyncio.create_task(self._first_turn(request.message))

@@ -50,6 +50,14 @@ from agentmem.contracts.dreams import (
     orient,
     prune,
 )
+from agentmem.contracts.hand_over import (
+    LACKING_QUERY,
+    Delivered,
+    Delivery,
+    HandOver,
+    Lacking,
+    hand_over,
+)
 from agentmem.contracts.memory import (
     Append,
     Fetch,
@@ -67,6 +75,7 @@ SEARCH_ATTRIBUTES = ("AgentMemAgent", "AgentMemScope", "AgentMemOutcome")
 """Keywords that dreams carry where the server knows them."""
 
 __all__ = [
+    "LACKING_QUERY",
     "MESSAGES_QUERY",
     "PAGE_BYTES",
     "PHASES",
@@ -78,11 +87,15 @@ __all__ = [
     "Begun",
     "Compact",
     "Definition",
+    "Delivered",
+    "Delivery",
     "DreamInput",
     "DreamLimits",
     "DreamReport",
     "DreamSettings",
     "Fetch",
+    "HandOver",
+    "Lacking",
     "MemorySettings",
     "Mode",
     "ModelCall",
@@ -108,6 +121,7 @@ __all__ = [
     "consolidate",
     "forget",
     "gather_signal",
+    "hand_over",
     "keys",
     "memorize",
     "model",

@@ -23,6 +23,7 @@ class Background:
 
     Attributes:
         answers: How many there were.
+        busy: Whether a hook runs.
         undreamt: Whether the transcript has messages that no dream was told of.
         continued: Whether the session went on in a new run, or tried to: then the transcript gets
             the whole of it.
@@ -61,15 +62,30 @@ class Background:
         self._idle = timedelta(minutes=settings.idle_minutes)
         self._every = settings.every
         self._queue: list[str | None] = []
-        self._busy = False
+        self.busy = False
+        self._held = False
         self._last = workflow.now()
         self._talking: Callable[[], bool] = lambda: False
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
+    def queued(self) -> bool:
+        """Whether a hook has yet to begin."""
+        return bool(self._queue)
+
+    @property
     def working(self) -> bool:
         """Whether a hook runs or is queued."""
-        return bool(self._queue) or self._busy
+        return bool(self._queue) or self.busy
+
+    def queue(self) -> None:
+        """Queue a hook that the run before had no time for."""
+        if self._hook is not None:
+            self._queue.append(None)
+
+    def hold(self, on: bool = True) -> None:
+        """Begin no hook for now, or begin them again."""
+        self._held = on
 
     def start(self) -> None:
         """Begin to run hooks."""
@@ -132,16 +148,16 @@ class Background:
         begun = workflow.now()
         wanted = self.working or bool(self._on & {"end", "complete"})
         self._queue.clear()  # what was queued is done here
-        if self._busy:
+        if self.busy:
             try:
                 await workflow.wait_condition(
-                    lambda: not self._busy,
+                    lambda: not self.busy,
                     timeout=patience,
                     timeout_summary="a hook may take so long",
                 )
             except TimeoutError:  # it may still come through; nothing is stored twice
                 workflow.logger.warning("%s: a hook is not done", self._agent)
-        if self._busy or self._is_ahead():
+        if self.busy or self._is_ahead():
             left = patience - (workflow.now() - begun)
             await self._carry(left, dreams=wanted)
 
@@ -185,13 +201,13 @@ class Background:
 
     async def _work(self) -> None:
         while True:
-            await workflow.wait_condition(lambda: bool(self._queue))
+            await workflow.wait_condition(lambda: bool(self._queue) and not self._held)
             value = self._queue.pop(0)
-            self._busy = True
+            self.busy = True
             try:
                 await self._dream(value)
             finally:
-                self._busy = False
+                self.busy = False
 
     async def _dream(self, value: str | None) -> None:
         if self._hook is None:

@@ -15,7 +15,7 @@ from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
 from agentmem.contracts import Answer
-from agentmem.errors import ConfigurationError, RollingOver, SessionBusy
+from agentmem.errors import ConfigurationError, SessionBusy
 
 DEFAULT_ADDRESS = "localhost:7233"
 
@@ -25,8 +25,17 @@ PATIENCE = timedelta(seconds=10)
 SEND_PATIENCE = timedelta(seconds=60)
 """How long to wait for a session that is changing to a new run, or has many messages waiting."""
 
-# The last is the server's own: a worker ended a task without a word on a message that came with it.
-_LATER = {RollingOver.__name__, SessionBusy.__name__, "UnprocessedUpdate"}
+# RollingOver is what sessions of earlier versions say. The last is the server's own: a worker ended
+# a task without a word on a message that came with it.
+_LATER = {SessionBusy.__name__, "RollingOver", "UnprocessedUpdate"}
+
+# What came in the very moment of a change is taken back; a server or a session is overloaded, or
+# closing; a server is being restarted. The turn's id makes a second try safe.
+_RETRYABLE = {
+    RPCStatusCode.FAILED_PRECONDITION,
+    RPCStatusCode.RESOURCE_EXHAUSTED,
+    RPCStatusCode.UNAVAILABLE,
+}
 
 
 def connection() -> ClientConnectConfig:
@@ -128,8 +137,8 @@ async def ask(
         turn: The turn's id. Sending the same id again gives the same answer and asks no model,
             so choose it where a caller may retry; one is made up otherwise. A session remembers
             its last 32 turns.
-        patience: How long to try again while the session does not take the message: it is
-            changing to a new run, or four messages are waiting in it.
+        patience: How long to try again while the session does not take the message: four messages
+            are waiting in it, or the server does not take it now.
 
     Raises:
         WorkflowUpdateFailedError: The turn failed, or the session did not take the message; the
@@ -150,9 +159,7 @@ async def ask(
             if not later or asyncio.get_running_loop().time() > deadline:
                 raise
         except RPCError as error:
-            # What came in the very moment of the change is taken back; the turn's id makes a
-            # second try safe.
-            later = error.status == RPCStatusCode.FAILED_PRECONDITION
+            later = error.status in _RETRYABLE
             if not later or asyncio.get_running_loop().time() > deadline:
                 raise
         await asyncio.sleep(pause)

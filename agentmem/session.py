@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from temporalio import workflow
+
 from agentmem.agent import Assistant, equip, resolve
 from agentmem.approvals import Approvals
 from agentmem.background import Background
@@ -15,7 +17,7 @@ from agentmem.memory.long_term import LongTermMemory
 from agentmem.memory.references import ProviderReference
 from agentmem.memory.working import WorkingMemory
 from agentmem.packing import PACKED_BYTES, pack
-from agentmem.rollover import SessionState
+from agentmem.rollover import PATCH, SessionState
 from agentmem.turns import Turns
 
 SUMMARIES = 8
@@ -31,26 +33,46 @@ class Session:
         assistant: Answers.
         memory: The conversation.
         background: What goes on beside the turns.
+        is_compacting: Whether older messages are being summarised for a new run.
     """
 
     definition: Definition
     assistant: Assistant
     memory: WorkingMemory
     background: Background
+    is_compacting: bool = False
 
-    async def hand_over(self, turns: Turns) -> bytes | None:
-        """Return what the next run needs, once nothing goes on any more.
+    async def prepare_change(self) -> None:
+        """Make ready for a new run while messages are taken as ever.
 
-        Hooks are waited for, and the transcript gets every message before it leaves this run; where
-        its store does not take them, they go along.
-
-        Returns:
-            At most 1 MiB; None if what must go along is more than that.
+        The transcript gets every message before it leaves this run; where its store does not take
+        them, they go along. No hook begins from here on: what is queued goes along too.
         """
+        self.background.hold()
+        await workflow.wait_condition(lambda: not self.background.busy)
+        self.background.continued = True
+        await self.background.append_transcript()
+        if self._is_large():
+            async with self.memory.lock:  # between two turns
+                self.is_compacting = True
+                try:
+                    await self._compact()
+                finally:
+                    self.is_compacting = False
+
+    async def settle(self) -> None:
+        """Wait for what goes on beside the turns, as runs of earlier versions did for a change."""
         await self.background.settle()
         self.background.continued = True
         await self.background.append_transcript()
         await self._compact()
+
+    def pack(self, turns: Turns) -> bytes | None:
+        """Return what the next run needs.
+
+        Returns:
+            At most 1 MiB; None if what must go along is more than that.
+        """
         # A hook that is not done by now is given up with this run.
         undreamt = self.background.undreamt or self.background.working
 
@@ -63,6 +85,7 @@ class Session:
                     outcomes=turns.outcomes(),
                     answers=self.background.answers,
                     undreamt=undreamt,
+                    queued=self.background.queued,
                     last_dream=self.background.last_dream,
                     memory=memory,
                 )
@@ -70,11 +93,14 @@ class Session:
 
         return self.memory.pack(packed)
 
+    def _is_large(self) -> bool:
+        # Not the packed size: how well bytes pack is no ground for a decision of a workflow.
+        return tokens(self.memory.log.groups) * 4 > 3 * PACKED_BYTES
+
     async def _compact(self) -> None:
         """Summarise what will not fit, where there is a model for that."""
         for _ in range(SUMMARIES):
-            # Not the packed size: how well bytes pack is no ground for a decision of a workflow.
-            if tokens(self.memory.log.groups) * 4 <= 3 * PACKED_BYTES:
+            if not self._is_large():
                 return
             if not await Compaction(self.memory, self.assistant.spend).run(overflow=True):
                 return
@@ -103,6 +129,8 @@ async def prepare(request: AgentInput, state: SessionState | None, approvals: Ap
     background = _background(definition, memory, long_term)
     background.continued, background.answers = continued, state.answers
     background.undreamt, background.last_dream = state.undreamt, state.last_dream
+    if state.queued and workflow.patched(PATCH):  # an older worker may have begun this run
+        background.queue()
 
     async def paused(_: str, __: object) -> None:
         await background.paused()

@@ -48,7 +48,6 @@ ERRORS = {
     "InvalidInput",
     "ModelCallError",
     "ProviderError",
-    "RollingOver",
     "SessionBusy",
     "ToolError",
     "TurnFailed",

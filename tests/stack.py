@@ -62,10 +62,12 @@ async def stack(
     model_name: str = "openai/test-model",
     database_url: str | None = None,
     strict: bool = True,
+    **given: Any,
 ) -> AsyncGenerator[Stack, None]:
     """Run a worker whose model is a scripted one, on a task queue of its own.
 
-    With `strict` it refuses what is not deterministic, which a worker in use does not look for.
+    What else is given are settings of the worker. With `strict` it refuses what is not
+    deterministic, which a worker in use does not look for.
     """
     file = data / "agents.toml"
     file.write_text(agents)
@@ -75,6 +77,7 @@ async def stack(
         model=model_name,
         task_queue=task_queue or f"test-{uuid.uuid4()}",
         database_url=SecretStr(database_url) if database_url else None,
+        **given,
     )
     async with ScriptedModel(script) as model:
         os.environ.update(model.env())

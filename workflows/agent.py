@@ -10,7 +10,7 @@ from agentmem.approvals import approvals
 from agentmem.contracts import AgentInput, Answer
 from agentmem.details import session_details
 from agentmem.dreaming.hand_over import ANSWER_PATIENCE, END_PATIENCE
-from agentmem.errors import AgentMemError, InvalidInput, RollingOver, SessionBusy, TurnFailed
+from agentmem.errors import AgentMemError, InvalidInput, SessionBusy, TurnFailed
 from agentmem.inputs import parse_run, parse_text
 from agentmem.memory.entries import page
 from agentmem.rollover import Rollover, SessionState
@@ -53,6 +53,7 @@ class AgentWorkflow:
         self._rollover = Rollover()
         self._ending = False
         self._changing = False
+        self._holding = 0  # answers that wait for the change of runs
         self._first: int | None = None  # the place of the start's message
         try:  # read here already: an update may be checked before `run` begins
             self._request, self._state = parse_run(
@@ -120,11 +121,15 @@ class AgentWorkflow:
         """Return when the session is to end; go on in a new run when that is due before."""
         while True:
             await workflow.wait_condition(lambda: self._ending or self._rollover.is_due)
+            if self._rollover.stays_open and not self._ending:
+                await self._change_when_quiet(request, session)
+                continue
             await workflow.wait_condition(lambda: not self._turns.open)
             if self._ending:
                 return
-            self._changing = True
-            packed = await session.hand_over(self._turns)
+            self._changing = True  # only in runs of earlier versions, and their replay
+            await session.settle()
+            packed = session.pack(self._turns)
             # From here on no await: what comes now finds the next run, or this one again.
             await workflow.wait_condition(workflow.all_handlers_finished)
             self._changing = False
@@ -132,6 +137,43 @@ class AgentWorkflow:
                 self._rollover.postpone()
             elif not self._ending:
                 self._rollover.go_on(request, packed)
+
+    async def _change_when_quiet(self, request: AgentInput, session: Session) -> None:
+        """Prepare while messages are taken, and change in the task that ends the last open turn.
+
+        A message that comes in that task's time is not accepted yet, so the server gives it to the
+        next run: nobody is refused.
+        """
+        preparing = asyncio.create_task(session.prepare_change())
+        try:
+            await workflow.wait_condition(
+                lambda: self._ending or self._can_change(session, preparing)
+            )
+        except asyncio.CancelledError:
+            preparing.cancel()
+            raise
+        if self._ending:
+            preparing.cancel()
+            return
+        packed = session.pack(self._turns)  # no await from here on
+        if packed is not None:
+            self._rollover.go_on(request, packed)
+        self._rollover.postpone()
+        session.background.hold(False)
+
+    def _can_change(self, session: Session, preparing: asyncio.Task[None]) -> bool:
+        # What a store that hangs does not take goes along: a run that is overdue does not wait.
+        is_ready = preparing.done() or self._rollover.is_overdue
+        return (
+            is_ready
+            and self._is_free(session)
+            and not self._turns.open
+            and workflow.all_handlers_finished()
+        )
+
+    def _is_free(self, session: Session) -> bool:
+        """Tell whether nothing but open turns keeps the session from changing its run."""
+        return not (session.background.busy or session.is_compacting)
 
     async def _first_turn(self, message: str) -> None:
         if self._first is None:
@@ -145,6 +187,9 @@ class AgentWorkflow:
         """Wait for the turns before, then answer."""
         try:
             answer = await self._turns.run(turn, text, place, self._answerer)
+            if self._session is not None:
+                self._session.background.answered(answer.text)
+            return answer
         finally:
             # A turn that is evicted ends here too, where there is no workflow any more.
             if self._session is not None and workflow.in_workflow():
@@ -152,9 +197,30 @@ class AgentWorkflow:
                 limits = self._session.definition.run_limits
                 self._rollover.after_turn(limits, self._approvals.answers)
                 self._show()
-        if self._session is not None:
-            self._session.background.answered(answer.text)
-        return answer
+                await self._held(self._session)
+
+    async def _held(self, session: Session) -> None:
+        """Hold an answer of a run that is overdue until no turn is open: then the run changes.
+
+        A caller without its answer sends nothing, so the run gets quiet under any load. It is not
+        held while a person is waited for, which may take a day.
+        """
+        if not self._holds(session):
+            return
+        self._holding += 1
+        try:
+            await workflow.wait_condition(lambda: not self._holds(session))
+        finally:
+            self._holding -= 1
+
+    def _holds(self, session: Session) -> bool:
+        return (
+            self._rollover.is_overdue
+            and bool(self._turns.open)
+            and not self._ending
+            and not self._approvals.waiting()
+            and self._is_free(session)
+        )
 
     def _show(self) -> None:
         if self._session is not None:
@@ -186,12 +252,13 @@ class AgentWorkflow:
         if self._ending:
             raise InvalidInput("the session is ending; start a new one")
         # A turn that waits for a person postpones the change, for a day maybe.
-        if self._changing or (self._rollover.is_due and not self._approvals.waiting()):
-            raise RollingOver("the session is changing to a new run; send again in a moment")
+        due = self._rollover.is_due and not self._approvals.waiting()
+        if self._changing or (due and not self._rollover.stays_open):
+            raise SessionBusy("the session is changing to a new run; send again in a moment")
         self._rollover.check()
-        if self._turns.open >= OPEN_SENDS:
+        if (waiting := self._turns.open + self._holding) >= OPEN_SENDS:
             raise SessionBusy(
-                f"{self._turns.open} messages are waiting in this session already; "
+                f"{waiting} messages are waiting in this session already; "
                 "send again when one is answered"
             )
 

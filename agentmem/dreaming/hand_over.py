@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Protocol
 
 from temporalio import workflow
-from temporalio.exceptions import ActivityError, TimeoutError
+from temporalio.exceptions import ActivityError, TimeoutError, TimeoutType
 
 from agentmem import contracts
 from agentmem.contracts import Definition, DreamInput, HandOver, Resolve, Store
@@ -197,7 +197,10 @@ def _why(error: ActivityError, patience: timedelta | None) -> str:
     if isinstance(cause, TimeoutError) and cause.cause is not None:
         return describe(cause.cause)
     if isinstance(cause, TimeoutError) and patience is not None:
-        return f"it did not answer within {patience.total_seconds():g} seconds"
+        seconds = f"{patience.total_seconds():g} seconds"
+        if cause.type is TimeoutType.SCHEDULE_TO_START:
+            return f"no worker was free for it within {seconds}"
+        return f"it did not answer within {seconds}"
     return describe(error)
 
 

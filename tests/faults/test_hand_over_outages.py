@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from temporalio.client import Client, WorkflowHandle
+from temporalio.service import RPCError
 from temporalio.testing import WorkflowEnvironment
 
 from agentmem.contracts import Store
@@ -37,10 +38,16 @@ async def said(provider: Any, scope: str) -> list[str]:
 
 
 async def dreamt(client: Client, provider: str, scope: str, seconds: float = 120) -> None:
-    """Wait until a scope's dream has ended."""
+    """Wait until a scope has had its dream."""
     name = dream_id(Store(provider=provider, agent="assistant", scope=scope))
     async with asyncio.timeout(seconds):
-        await client.get_workflow_handle(name).result()
+        while True:
+            try:
+                await client.get_workflow_handle(name).result()
+            except RPCError:  # the hand-over has not started it yet
+                await asyncio.sleep(0.2)
+            else:
+                return
 
 
 @pytest.mark.slow

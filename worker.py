@@ -2,6 +2,7 @@
 
 import asyncio
 import importlib.util
+import logging
 from collections.abc import AsyncGenerator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -25,13 +26,20 @@ from activities.tools import tool_activities
 from activities.transcripts import TranscriptActivities
 from agentmem.cli.logs import log_to_stderr
 from agentmem.cli.worker import command, say
-from agentmem.client import require_namespace, running_dreams
+from agentmem.client import (
+    require_namespace,
+    retention_days,
+    running_dreams,
+    running_hand_overs,
+)
 from agentmem.configuration import Configuration, configure
 from agentmem.dev_server import dev_server
 from agentmem.errors import ConfigurationError
 from agentmem.memory.retention import retention
 from agentmem.redaction import redactor
 from agentmem.settings import load_settings
+
+logger = logging.getLogger(__name__)
 
 HERE = Path(__file__).resolve().parent
 
@@ -137,6 +145,7 @@ async def running(
         ProviderError: A memory store cannot be opened.
     """
     await require_namespace(client)
+    await _check_patience(client, configuration.settings.hand_over_hours)
     models = Models()
     try:
         # The agents' own stores: a broken one shows now, not in the middle of a turn.
@@ -151,6 +160,18 @@ async def running(
     finally:
         await models.close()
         await configuration.providers.close()
+
+
+async def _check_patience(client: Client, hours: float) -> None:
+    """Warn if hand-overs would wait for longer than the server keeps what they read."""
+    kept = 24 * await retention_days(client)
+    if hours > kept:
+        logger.warning(
+            "AGENTMEM_HAND_OVER_HOURS is %g, but the namespace %s keeps workflows that have ended "
+            "for %g hours: words that wait for a store for longer are lost; set it lower, or the "
+            "retention higher",
+            *(hours, client.namespace, kept),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,8 +202,8 @@ async def local(
     """Start a Temporal server and a worker in this process, for scripts that run alone.
 
     The server takes free ports and forgets its workflows at the end; facts stay where their
-    providers keep them. Without an exception, leaving waits until no dream is running, 60 seconds
-    at most.
+    providers keep them. Without an exception, leaving waits until no dream and no hand-over is
+    running, 60 seconds at most.
 
     Args:
         app: A module or a .py file with tools and workflows, as in AGENTMEM_APP.
@@ -214,14 +235,19 @@ async def local(
 async def _dreams_to_end(client: Client) -> None:
     deadline = asyncio.get_running_loop().time() + DREAMS.total_seconds()
     await asyncio.sleep(0.3)  # a dream that just began is listed a moment later
-    waiting = await running_dreams(client)
-    if waiting:
-        say(f"Waiting for {len(waiting)} dream(s) to end, 60 s at most.", error=True)
-    while waiting and asyncio.get_running_loop().time() < deadline:
+    dreams, words = await running_dreams(client), await running_hand_overs(client)
+    if dreams:
+        say(f"Waiting for {len(dreams)} dream(s) to end, 60 s at most.", error=True)
+    if words:
+        say(f"Waiting for {len(words)} session(s) to reach memory, 60 s at most.", error=True)
+    while (dreams or words) and asyncio.get_running_loop().time() < deadline:
         await asyncio.sleep(0.2)
-        waiting = await running_dreams(client)
-    for dream in waiting:
+        words = await running_hand_overs(client)  # first: it starts a dream before it ends
+        dreams = await running_dreams(client)
+    for dream in dreams:
         say(f"{dream} did not end; its messages wait for the next dream.", error=True)
+    for one in words:
+        say(f"{one} did not end: its store took nothing, and what was said is lost.", error=True)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
 from temporalio import activity
+from temporalio.exceptions import ApplicationErrorCategory
 
 from activities.heartbeat import heartbeating
 from activities.queries import Handle, fetch_lacking, fetch_page, is_gone, run_of
@@ -82,6 +83,10 @@ class HandOverActivity:
         return ProviderError(
             f"the store {request.store.provider} did not take what was said{given_up}: {why}",
             non_retryable=over,
+            # The session has warned of it; each new attempt would leave a traceback in the log.
+            category=(
+                ApplicationErrorCategory.UNSPECIFIED if over else ApplicationErrorCategory.BENIGN
+            ),
         )
 
 

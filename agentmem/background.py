@@ -170,12 +170,12 @@ class Background:
         if self.continued:
             await self.append_transcript()
 
-    async def append_transcript(self) -> None:
-        """Append what the transcript lacks; a store that does not take it is a warning."""
+    async def append_transcript(self, within: timedelta | None = None) -> None:
+        """Append what the transcript lacks; a store that does not take it in time is a warning."""
         if not self.memory.is_ahead_of(self._store):
             return
         try:
-            await self.memory.append_transcript(self._store)
+            await self.memory.append_transcript(self._store, within=within)
             self.undreamt = True
         except ActivityError as error:
             raise_cancellation(error)

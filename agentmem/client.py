@@ -118,7 +118,19 @@ async def running_dreams(client: Client) -> list[str]:
 
     One that began in the last moments may be missing: the server lists workflows with a delay.
     """
-    query = "WorkflowId STARTS_WITH 'dream/' AND ExecutionStatus = 'Running'"
+    return await _running(client, "WorkflowId STARTS_WITH 'dream/'")
+
+
+async def running_hand_overs(client: Client) -> list[str]:
+    """Return the ids of the hand-overs that wait for their stores now.
+
+    One that began in the last moments may be missing: the server lists workflows with a delay.
+    """
+    return await _running(client, "WorkflowType = 'agent_hand_over'")
+
+
+async def _running(client: Client, which: str) -> list[str]:
+    query = f"{which} AND ExecutionStatus = 'Running'"
     return [found.id async for found in client.list_workflows(query)]
 
 

@@ -9,6 +9,7 @@ from agentmem.approvals import Approvals
 from agentmem.background import Background
 from agentmem.compact import Compaction
 from agentmem.contracts import AgentInput, Definition, DreamSettings, Resolve, Store
+from agentmem.dreaming.hand_over import END_PATIENCE
 from agentmem.dreaming.hook import dream
 from agentmem.errors import InvalidInput
 from agentmem.memory.carried import CarriedMemory
@@ -33,14 +34,12 @@ class Session:
         assistant: Answers.
         memory: The conversation.
         background: What goes on beside the turns.
-        is_compacting: Whether older messages are being summarised for a new run.
     """
 
     definition: Definition
     assistant: Assistant
     memory: WorkingMemory
     background: Background
-    is_compacting: bool = False
 
     async def prepare_change(self) -> None:
         """Make ready for a new run while messages are taken as ever.
@@ -51,14 +50,10 @@ class Session:
         self.background.hold()
         await workflow.wait_condition(lambda: not self.background.busy)
         self.background.continued = True
-        await self.background.append_transcript()
+        await self.background.append_transcript(END_PATIENCE)
         if self._is_large():
             async with self.memory.lock:  # between two turns
-                self.is_compacting = True
-                try:
-                    await self._compact()
-                finally:
-                    self.is_compacting = False
+                await self._compact()
 
     async def settle(self) -> None:
         """Wait for what goes on beside the turns, as runs of earlier versions did for a change."""

@@ -53,6 +53,7 @@ class AgentWorkflow:
         self._rollover = Rollover()
         self._ending = False
         self._changing = False
+        self._preparing: asyncio.Task[None] | None = None
         self._holding = 0  # answers that wait for the change of runs
         self._first: int | None = None  # the place of the start's message
         try:  # read here already: an update may be checked before `run` begins
@@ -144,14 +145,13 @@ class AgentWorkflow:
         A message that comes in that task's time is not accepted yet, so the server gives it to the
         next run: nobody is refused.
         """
-        preparing = asyncio.create_task(session.prepare_change())
+        preparing = self._preparing = asyncio.create_task(session.prepare_change())
         try:
-            await workflow.wait_condition(
-                lambda: self._ending or self._can_change(session, preparing)
-            )
+            await workflow.wait_condition(lambda: self._ending or self._can_change(session))
         except asyncio.CancelledError:
             preparing.cancel()
             raise
+        self._preparing = None
         if self._ending:
             preparing.cancel()
             return
@@ -161,19 +161,15 @@ class AgentWorkflow:
         self._rollover.postpone()
         session.background.hold(False)
 
-    def _can_change(self, session: Session, preparing: asyncio.Task[None]) -> bool:
-        # What a store that hangs does not take goes along: a run that is overdue does not wait.
-        is_ready = preparing.done() or self._rollover.is_overdue
+    def _can_change(self, session: Session) -> bool:
         return (
-            is_ready
-            and self._is_free(session)
-            and not self._turns.open
-            and workflow.all_handlers_finished()
+            self._is_prepared(session) and not self._turns.open and workflow.all_handlers_finished()
         )
 
-    def _is_free(self, session: Session) -> bool:
+    def _is_prepared(self, session: Session) -> bool:
         """Tell whether nothing but open turns keeps the session from changing its run."""
-        return not (session.background.busy or session.is_compacting)
+        preparing = self._preparing
+        return preparing is not None and preparing.done() and not session.background.busy
 
     async def _first_turn(self, message: str) -> None:
         if self._first is None:
@@ -219,7 +215,7 @@ class AgentWorkflow:
             and bool(self._turns.open)
             and not self._ending
             and not self._approvals.waiting()
-            and self._is_free(session)
+            and self._is_prepared(session)
         )
 
     def _show(self) -> None:

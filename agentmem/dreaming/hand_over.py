@@ -30,7 +30,7 @@ ANSWER_PATIENCE = timedelta(seconds=2)
 """How long an answer waits for its store, in workflows that return it when the hooks are done."""
 
 END_PATIENCE = timedelta(seconds=10)
-"""How long a session that ends waits for its store."""
+"""How long a session that ends, or changes its run, waits for its store."""
 
 _NAME_BYTES = 100
 

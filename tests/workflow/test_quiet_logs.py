@@ -14,7 +14,6 @@ from temporalio.client import (
     WorkflowHandle,
     WorkflowUpdateFailedError,
 )
-from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError
 
 from agentmem.contracts import Store
@@ -70,7 +69,7 @@ async def test_200_concurrent_plain_sends_leave_no_failed_workflow_task(
     def echo(request: Any) -> Any:
         return reply(f"re: {last_user_text(request.messages)}")
 
-    agents = '[agents.plain]\nrun_limits.events = 100\n'
+    agents = "[agents.plain]\nrun_limits.events = 100\n"
     async with stack(client, tmp_path, echo, agents=agents) as s:
         made = [await s.start(agent="plain", session=True) for _ in range(sessions)]
 
@@ -79,8 +78,7 @@ async def test_200_concurrent_plain_sends_leave_no_failed_workflow_task(
                 session = made[number % sessions]
                 answer = await session.execute_update("send", f"say {number}")
             except WorkflowUpdateFailedError as error:
-                assert isinstance(error.cause, ApplicationError)
-                return str(error.cause.type)
+                return str(getattr(error.cause, "type", error.cause))
             except RPCError as error:
                 return error.status.name
             assert answer == f"re: say {number}"
@@ -92,7 +90,7 @@ async def test_200_concurrent_plain_sends_leave_no_failed_workflow_task(
             "SessionBusy",
             *("RESOURCE_EXHAUSTED", "UNAVAILABLE"),  # by the server, after ten tries
         }
-        assert outcomes["answered"] >= 4 * sessions
+        assert outcomes["answered"] >= min(4 * sessions, 200)
         for session in made:
             await session.execute_update("end")
             for history in await histories(client, session):

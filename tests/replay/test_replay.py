@@ -10,6 +10,7 @@ from tests.replay.changed import Changed, Clocked
 from tests.replayer import replayer
 from workflows.agent import AgentWorkflow
 from workflows.dream import AgentDream
+from workflows.hand_over import AgentHandOver
 
 HISTORIES = sorted(Path(__file__).with_name("histories").glob("*.json"))
 
@@ -29,7 +30,7 @@ def recorded(path: Path) -> WorkflowHistory:
 @pytest.mark.parametrize("path", HISTORIES, ids=lambda path: path.stem)
 async def test_recorded_histories_replay(path: Path) -> None:
     """F-08: each recorded history replays with today's code."""
-    result = await replayer(AgentWorkflow, AgentDream).replay_workflow(
+    result = await replayer(AgentWorkflow, AgentDream, AgentHandOver).replay_workflow(
         recorded(path), raise_on_replay_failure=False
     )
     assert result.replay_failure is None, WHAT_TO_DO.format(name=path.stem)
@@ -50,6 +51,10 @@ def test_there_are_histories_of_each_kind() -> None:
         "people",
         "compaction",
         "interrupted_tool",
+        "answer_that_is_handed_over",
+        "hand_over",
+        "session_that_hands_over",
+        "run_that_changes_under_load",
     }
 
 

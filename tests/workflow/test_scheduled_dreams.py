@@ -3,6 +3,7 @@
 import asyncio
 from pathlib import Path
 
+import pytest
 from temporalio.client import Client, Schedule, ScheduleActionStartWorkflow, ScheduleSpec
 from temporalio.service import RPCError
 
@@ -30,12 +31,8 @@ async def test_sessions_hand_over_and_a_schedule_dreams(client: Client, tmp_path
         await single.result()
         store = Store(provider="sqlite:memory.db", agent="assistant", scope=scope)
         handle = client.get_workflow_handle(dream_id(store))
-        try:
+        with pytest.raises(RPCError, match="not found"):  # no session dreamt
             await handle.describe()
-        except RPCError as error:
-            assert "not found" in error.message
-        else:
-            raise AssertionError("a session dreamt")
         nightly = await client.create_schedule(
             f"nightly-{scope}",
             Schedule(

@@ -16,6 +16,7 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 from activities.agents import AgentActivities
+from activities.collection import Collector
 from activities.compact import CompactActivity
 from activities.dream import DreamActivities
 from activities.hand_over import HandOverActivity
@@ -92,7 +93,11 @@ def build_worker(
                 HandOverActivity(providers, patience, redact).hand_over,
                 *MemoryActivities(providers, cache, redact).activities,
                 *DreamActivities(
-                    providers, models.ask, model=model, context=models.context
+                    providers,
+                    models.ask,
+                    model=model,
+                    context=models.context,
+                    collector=Collector(redact),
                 ).activities,
                 *tool_activities(toolbox, cache.remember),
                 *app.activities.values(),

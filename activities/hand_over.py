@@ -12,7 +12,7 @@ from activities.heartbeat import heartbeating
 from activities.queries import Handle, fetch_lacking, fetch_page, is_gone, run_of
 from agentmem.contracts import Delivered, Delivery, Store
 from agentmem.errors import AgentMemError, ProviderError
-from agentmem.memory.providers.protocol import TransactionalProvider
+from agentmem.memory.providers.protocol import SessionLedger, TransactionalProvider
 from agentmem.memory.providers.records import MessageId
 from agentmem.memory.providers.registry import Providers
 from agentmem.memory.transcript_rows import transcript_rows
@@ -98,6 +98,7 @@ async def deliver(
     redact: Redactor,
     *,
     ended: bool,
+    known: bool = False,
 ) -> int:
     """Append what a scope's transcript lacks of a run's working memory.
 
@@ -108,6 +109,7 @@ async def deliver(
         memory: The working memory.
         redact: Takes out what must not be kept.
         ended: Whether the run has ended, so that everything said is to be stored.
+        known: Whether the store must know the session already: an erased one must not come back.
 
     Returns:
         How many messages were lacking; the store has them now.
@@ -118,6 +120,12 @@ async def deliver(
         TimeoutError: The store took over ten seconds for one step.
     """
     lacking = await fetch_lacking(handle, memory, store, ended=ended)
+    session = lacking.session
+    if known and not (
+        isinstance(provider, SessionLedger)
+        and await _bounded(provider.knows_session(store.agent, store.scope, session, memory))
+    ):
+        return 0
     ids = list(from_ranges(lacking.numbered))
     forgotten = list(from_ranges(lacking.forgotten))
     done = 0
@@ -126,7 +134,7 @@ async def deliver(
         rows = await asyncio.to_thread(
             transcript_rows,
             page,
-            session=lacking.session,
+            session=session,
             memory=memory,
             first=lacking.acknowledged + done + 1,
             forgotten=forgotten,
@@ -135,7 +143,7 @@ async def deliver(
         held = await _bounded(provider.append(store.agent, store.scope, rows))
         done = held - lacking.acknowledged  # the store may have had more than this page
     for message in [*forgotten, *from_ranges(lacking.late)]:  # a row may have its text, and quotes
-        which = MessageId(session=lacking.session, memory=memory, message=message)
+        which = MessageId(session=session, memory=memory, message=message)
         await _bounded(provider.forget_message(store.agent, store.scope, which))
     return len(ids)
 

@@ -116,7 +116,9 @@ async def prepare(request: AgentInput, state: SessionState | None, approvals: Ap
     if not request.agent.strip():
         raise InvalidInput("field 'agent' is empty; name one of the worker's agents")
     continued = state is not None
-    state = state or SessionState(definition=await resolve(Resolve(agent=request.agent)))
+    state = state or SessionState(
+        definition=await resolve(Resolve(agent=request.agent, scope=request.scope))
+    )
     definition = state.definition
     settings = definition.working_memory.model_dump()
     memory = WorkingMemory(**settings, restore=state.memory if continued else None)
@@ -147,6 +149,7 @@ def _background(
         # The worker's own store keeps what leaves the run where there is no other.
         store = long_term.store if long_term else Store(agent=definition.name, scope="")
         return Background(definition.name, memory, None, DreamSettings(on=[]), store)
+    memory.expect_transcript(long_term.store)
     hook = dream(
         working_memory=memory,
         long_term_memory=long_term,

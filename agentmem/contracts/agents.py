@@ -87,6 +87,7 @@ class Resolve(Wire):
         tools: The tools that code names.
         provider: The provider that code names, by identity.
         response_format: The JSON schema that code gives, to be checked.
+        scope: The scope of the session that begins, for its store to take note of.
     """
 
     agent: str = ""
@@ -94,6 +95,7 @@ class Resolve(Wire):
     tools: list[str] = []
     provider: str = ""
     response_format: JSONObject | None = None
+    scope: str = ""
 
 
 class AgentInput(Wire):

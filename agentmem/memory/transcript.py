@@ -8,6 +8,7 @@ from temporalio import workflow
 
 from agentmem import contracts
 from agentmem.contracts import Append, Lacking, Prompt, Store
+from agentmem.errors import InvalidInput
 from agentmem.memory.carried import CarriedTranscript
 from agentmem.memory.in_workflow import SUMMARY_BYTES
 from agentmem.memory.log import MessageLog
@@ -65,6 +66,11 @@ class Transcripts:
             )
             for one in carried
         }
+        self._expected: set[str] = set()
+
+    def expect(self, store: Store) -> None:
+        """Take note that everything said is to reach a scope, if need be after the run's end."""
+        self._expected.add(store.model_dump_json())
 
     def lacks(self, store: Store, log: MessageLog) -> bool:
         """Tell whether there is something that a scope's transcript may lack."""
@@ -101,7 +107,12 @@ class Transcripts:
             session: The conversation's name there.
             log: The conversation.
             ended: Whether no more will be said, so that what has no number yet may get one.
+
+        Raises:
+            InvalidInput: The run has ended, and its words were not to reach that scope.
         """
+        if ended and store.model_dump_json() not in self._expected:
+            raise InvalidInput(f"nothing was to reach {store.agent}/{store.scope} from here")
         kept = self._progress.get(store.model_dump_json(), _Progress())
         progress = replace(kept, numbered=list(kept.numbered), unsaid=list(kept.unsaid))
         if ended:

@@ -123,6 +123,10 @@ class WorkingMemory(Conversation):
         """Number what a scope's transcript lacks, so that a hand-over can append it."""
         self._transcripts.number(store, self.log)
 
+    def expect_transcript(self, store: Store) -> None:
+        """Let everything said reach a scope, if the workflow is terminated by a later dream."""
+        self._transcripts.expect(store)
+
     def rename_transcript(self, old: Store, new: Store) -> None:
         """Go on under the resolved name of a scope with what was noted under `default`."""
         self._transcripts.rename(old, new)

@@ -26,6 +26,9 @@ SECONDS = 5.0
 MOST = 200
 """The newest runs that are looked at, of each kind."""
 
+KNOWN = 10_000
+"""Runs that a worker remembers to have looked at."""
+
 _CLOSED = "ExecutionStatus IN ('Terminated', 'TimedOut')"
 _SESSIONS = f"WorkflowType = 'agent' AND {_CLOSED}"
 _HAND_OVERS = (
@@ -92,6 +95,8 @@ class Collector:
     async def _lost(self, store: Store) -> AsyncGenerator[_Lost]:
         for query, read in ((_SESSIONS, _session), (_HAND_OVERS, _hand_over)):
             async for run in activity.client().list_workflows(query, limit=MOST):
+                if len(self._known) > KNOWN:
+                    self._known.clear()
                 if run.run_id not in self._known:
                     self._known[run.run_id] = read(run, await _input(run))
                 lost = self._known[run.run_id]

@@ -59,6 +59,8 @@ async def test_plain_sends_without_a_pause_are_never_refused(
     await replay_all(found)
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(200)
 async def test_a_store_that_hangs_keeps_no_session_from_its_next_run(
     client: Client, tmp_path: Path
 ) -> None:

@@ -60,6 +60,8 @@ async def failed_children(session: WorkflowHandle[Any, Any]) -> int:
     )
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("sessions", [1, 20])
 async def test_200_concurrent_plain_sends_leave_no_failed_workflow_task(
     client: Client, tmp_path: Path, sessions: int

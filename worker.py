@@ -2,6 +2,7 @@
 
 import asyncio
 import importlib.util
+import logging
 from collections.abc import AsyncGenerator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -16,8 +17,10 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker, WorkerDeploymen
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 from activities.agents import AgentActivities
+from activities.collection import Collector
 from activities.compact import CompactActivity
 from activities.dream import DreamActivities
+from activities.hand_over import HandOverActivity
 from activities.llm import ModelActivity, Models
 from activities.memory import MemoryActivities
 from activities.messages import MessageCache
@@ -25,7 +28,12 @@ from activities.tools import tool_activities
 from activities.transcripts import TranscriptActivities
 from agentmem.cli.logs import log_to_stderr
 from agentmem.cli.worker import OnFatal, command, say
-from agentmem.client import require_namespace, running_dreams
+from agentmem.client import (
+    require_namespace,
+    retention_days,
+    running_dreams,
+    running_hand_overs,
+)
 from agentmem.configuration import Configuration, configure
 from agentmem.dev_server import dev_server
 from agentmem.errors import ConfigurationError
@@ -33,6 +41,8 @@ from agentmem.memory.retention import retention
 from agentmem.redaction import redactor
 from agentmem.settings import Settings, load_settings
 from agentmem.update_limit import UpdateLimit
+
+logger = logging.getLogger(__name__)
 
 HERE = Path(__file__).resolve().parent
 
@@ -73,6 +83,7 @@ def build_worker(
     toolbox, settings = configuration.toolbox, configuration.settings
     cache = MessageCache(settings.message_cache_bytes)
     redact = redactor(app.redact)
+    patience = timedelta(hours=settings.hand_over_hours)
     sandbox = UpdateLimit(SandboxedWorkflowRunner(restrictions=SANDBOX))
     agents = AgentActivities(
         agents=configuration.agents,
@@ -92,9 +103,14 @@ def build_worker(
                 ModelActivity(models, cache, toolbox.schemas, toolbox.checked).model,
                 CompactActivity(models, cache).compact,
                 TranscriptActivities(providers, cache, redact).append,
+                HandOverActivity(providers, patience, redact).hand_over,
                 *MemoryActivities(providers, cache, redact).activities,
                 *DreamActivities(
-                    providers, models.ask, model=model, context=models.context
+                    providers,
+                    models.ask,
+                    model=model,
+                    context=models.context,
+                    collector=Collector(redact),
                 ).activities,
                 *tool_activities(toolbox, cache.remember),
                 *app.activities.values(),
@@ -145,8 +161,9 @@ def _our_workflows() -> list[type]:
         )
     from workflows.agent import AgentWorkflow
     from workflows.dream import AgentDream
+    from workflows.hand_over import AgentHandOver
 
-    return [AgentWorkflow, AgentDream]
+    return [AgentWorkflow, AgentDream, AgentHandOver]
 
 
 @asynccontextmanager
@@ -167,6 +184,7 @@ async def running(
     """
     await require_namespace(client)
     settings = configuration.settings
+    await _check_patience(client, settings.hand_over_hours)
     models = Models(ollama_context=settings.ollama_context, rate=settings.model_rate)
     try:
         # The agents' own stores: a broken one shows now, not in the middle of a turn.
@@ -181,6 +199,18 @@ async def running(
     finally:
         await models.close()
         await configuration.providers.close()
+
+
+async def _check_patience(client: Client, hours: float) -> None:
+    """Warn if hand-overs would wait for longer than the server keeps what they read."""
+    kept = 24 * await retention_days(client)
+    if hours > kept:
+        logger.warning(
+            "AGENTMEM_HAND_OVER_HOURS is %g, but the namespace %s keeps workflows that have ended "
+            "for %g hours: words that wait for a store for longer are lost; set it lower, or the "
+            "retention higher",
+            *(hours, client.namespace, kept),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,8 +241,8 @@ async def local(
     """Start a Temporal server and a worker in this process, for scripts that run alone.
 
     The server takes free ports and forgets its workflows at the end; facts stay where their
-    providers keep them. Without an exception, leaving waits until no dream is running, 60 seconds
-    at most.
+    providers keep them. Without an exception, leaving waits until no dream and no hand-over is
+    running, 60 seconds at most.
 
     Args:
         app: A module or a .py file with tools and workflows, as in AGENTMEM_APP.
@@ -246,14 +276,19 @@ async def local(
 async def _dreams_to_end(client: Client) -> None:
     deadline = asyncio.get_running_loop().time() + DREAMS.total_seconds()
     await asyncio.sleep(0.3)  # a dream that just began is listed a moment later
-    waiting = await running_dreams(client)
-    if waiting:
-        say(f"Waiting for {len(waiting)} dream(s) to end, 60 s at most.", error=True)
-    while waiting and asyncio.get_running_loop().time() < deadline:
+    dreams, words = await running_dreams(client), await running_hand_overs(client)
+    if dreams:
+        say(f"Waiting for {len(dreams)} dream(s) to end, 60 s at most.", error=True)
+    if words:
+        say(f"Waiting for {len(words)} session(s) to reach memory, 60 s at most.", error=True)
+    while (dreams or words) and asyncio.get_running_loop().time() < deadline:
         await asyncio.sleep(0.2)
-        waiting = await running_dreams(client)
-    for dream in waiting:
+        words = await running_hand_overs(client)  # first: it starts a dream before it ends
+        dreams = await running_dreams(client)
+    for dream in dreams:
         say(f"{dream} did not end; its messages wait for the next dream.", error=True)
+    for one in words:
+        say(f"{one} did not end: its store took nothing, and what was said is lost.", error=True)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 """What an agent is: resolved once from the worker's configuration, then kept in the history."""
 
+import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -7,13 +9,20 @@ from typing import Any
 from temporalio import activity
 
 from agentmem.contracts import Definition, Resolve
-from agentmem.errors import ConfigurationError
+from agentmem.errors import AgentMemError, ConfigurationError
+from agentmem.failures import describe
+from agentmem.memory.providers.protocol import SessionLedger
 from agentmem.memory.providers.registry import Providers
 from agentmem.memory.tools import HINT, MEMORY_TOOLS
 from agentmem.models.structured import check_schema
 from agentmem.models.vendors import fitting_tokens, is_ollama
 from agentmem.tools.box import ToolBox
 from agentmem.values import dump_json, encoded_size
+
+logger = logging.getLogger(__name__)
+
+NOTE_SECONDS = 1.0
+"""How long the beginning of a session waits for its store to take note of it."""
 
 
 class AgentActivities:
@@ -62,6 +71,12 @@ class AgentActivities:
         """
         if request.response_format is not None:
             check_schema(request.response_format)
+        settled = self._settled(request)
+        if request.scope and settled.long_term_memory and settled.dream is not None:
+            await self._note_session(settled, request.scope)
+        return settled
+
+    def _settled(self, request: Resolve) -> Definition:
         try:
             return self._resolved(request)
         except ConfigurationError as error:
@@ -87,6 +102,24 @@ class AgentActivities:
                 long_term_memory=self._providers.resolve(provider) if provider else "",
             )
         )
+
+    async def _note_session(self, agent: Definition, scope: str) -> None:
+        """Let the store know that a session begins, so that its words can be found if it dies.
+
+        The session does not depend on it: a store that is away is one line in the log.
+        """
+        session = activity.info().workflow_run_id or ""
+        try:
+            async with asyncio.timeout(NOTE_SECONDS):
+                provider = await self._providers.get(agent.long_term_memory)
+                if isinstance(provider, SessionLedger):
+                    await provider.open_session(agent.name, scope, session, "wm0")
+        except (AgentMemError, TimeoutError) as error:
+            logger.warning(
+                "the store %s took no note of a session that begins: %s; what it says is lost for "
+                "memory if it is terminated",
+                *(agent.long_term_memory, describe(error)),
+            )
 
     def _fitting(self, agent: Definition) -> Definition:
         """Return an agent whose view of the conversation fits the context that Ollama gives it."""

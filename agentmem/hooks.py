@@ -26,7 +26,9 @@ async def run_hooks(hooks: Sequence[Hook], agent: str, value: Any) -> None:
     for hook in hooks:
         try:
             outcome = hook(agent, value)
-            if inspect.isawaitable(outcome):
+            if inspect.isawaitable(outcome) and _bounds_itself(hook):
+                await outcome
+            elif inspect.isawaitable(outcome):
                 await within(HOOK_TIMEOUT, outcome)
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
@@ -37,6 +39,12 @@ async def run_hooks(hooks: Sequence[Hook], agent: str, value: Any) -> None:
             workflow.logger.warning("hook %s took over %s", _name(hook), HOOK_TIMEOUT)
         except Exception as error:
             workflow.logger.warning("hook %s failed: %s", _name(hook), describe(error))
+
+
+def _bounds_itself(hook: Hook) -> bool:
+    """Tell whether a hook keeps its own time: what it starts must not be given up half-way."""
+    says: Callable[[], bool] | None = getattr(hook, "bounds_itself", None)
+    return says is not None and says()
 
 
 def _name(hook: Hook) -> str:

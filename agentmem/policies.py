@@ -72,7 +72,8 @@ MEMORY: ActivityOptions = {
     "retry_policy": RetryPolicy(maximum_attempts=5, non_retryable_error_types=_TOO_LARGE),
 }
 
-# No store is asked. A worker that does not know the agent says itself whether another one may.
+# A store is told of a session that begins, for a second at the most. A worker that does not know
+# the agent says itself whether another one may.
 RESOLVE: ActivityOptions = {
     "start_to_close_timeout": timedelta(seconds=10),
     "retry_policy": RetryPolicy(
@@ -82,6 +83,18 @@ RESOLVE: ActivityOptions = {
         non_retryable_error_types=_TOO_LARGE,
     ),
 }
+# Temporal takes no timeout of zero.
+_SHORTEST = timedelta(milliseconds=100)
+
+
+def memory_within(left: timedelta | None) -> ActivityOptions:
+    """Return the options for a statement on a store that must be over in time.
+
+    Args:
+        left: How long somebody waits for it, a free worker included; None if nobody does.
+    """
+    return MEMORY if left is None else {**MEMORY, "schedule_to_close_timeout": max(left, _SHORTEST)}
+
 
 # A dream never competes with turns: lower priority (1 is the highest, 3 the default).
 _BACKGROUND = Priority(priority_key=5)
@@ -134,6 +147,20 @@ COMMIT: ActivityOptions = {
     "retry_policy": RetryPolicy(maximum_attempts=5, non_retryable_error_types=_TOO_LARGE),
     "priority": _BACKGROUND,
 }
+
+# Nobody waits for a hand-over. An attempt is short, so that a store that hangs keeps no slot of the
+# worker; the wait between two grows to ten minutes and adds no event. The worker's setting says
+# when the activity gives up, and no timeout here: it would stand in the history.
+HAND_OVER: ActivityOptions = {
+    "start_to_close_timeout": timedelta(minutes=2),
+    "heartbeat_timeout": HEARTBEAT,
+    "retry_policy": RetryPolicy(
+        maximum_interval=timedelta(minutes=10), non_retryable_error_types=_TOO_LARGE
+    ),
+}
+
+HAND_OVER_RUN_TIMEOUT = timedelta(days=31)
+"""A hand-over that no worker knows would wait for ever."""
 
 DREAM_WORK = timedelta(minutes=75)
 """How long one run of a dream may take, without the time that it waits."""

@@ -47,6 +47,8 @@ class Settings(BaseSettings):
             since another value would load the model again; 0 leaves it to Ollama.
         health: Where the worker tells whether it lives and takes work, as `host:port`; empty for
             nowhere.
+        hand_over_hours: For how long what a session said waits for a store that is away; less than
+            Temporal keeps workflows that have ended.
         transcript_days: For how many days what dreams have read stays in the transcript.
     """
 
@@ -70,6 +72,7 @@ class Settings(BaseSettings):
     metrics: str = ""
     ollama_context: int = Field(default=OLLAMA_CONTEXT, ge=0)
     health: str = ""
+    hand_over_hours: float = Field(default=24, gt=0, le=720, allow_inf_nan=False)
     transcript_days: int = Field(default=30, ge=0, le=36_500)
 
     @model_validator(mode="after")

@@ -66,18 +66,20 @@ async def stack(
 ) -> AsyncGenerator[Stack, None]:
     """Run a worker whose model is a scripted one, on a task queue of its own.
 
-    With `strict` it refuses what is not deterministic, which a worker in use does not look for.
-    What comes `more` are settings.
+    What else is given are settings of the worker. With `strict` it refuses what is not
+    deterministic, which a worker in use does not look for.
     """
     file = data / "agents.toml"
     file.write_text(agents)
+    given: dict[str, Any] = {"resolve_seconds": 0, **more}
     settings = Settings(
         agents=file,
         data=data,
         model=model_name,
         task_queue=task_queue or f"test-{uuid.uuid4()}",
         database_url=SecretStr(database_url) if database_url else None,
-    ).model_copy(update={"resolve_seconds": 0, **more})
+        **given,
+    )
     async with ScriptedModel(script) as model:
         os.environ.update(model.env())
         configuration = configure(settings, extra=extra)

@@ -94,6 +94,7 @@ class Resolve(Wire):
         provider: The provider that code names, by identity.
         response_format: The JSON schema that code gives, to be checked.
         at_once: Ask one worker only: nobody waits for another one that knows more.
+        scope: The scope of the session that begins, for its store to take note of.
     """
 
     agent: str = ""
@@ -102,6 +103,7 @@ class Resolve(Wire):
     provider: str = ""
     response_format: JSONObject | None = None
     at_once: bool = False
+    scope: str = ""
 
 
 class AgentInput(Wire):

@@ -1,10 +1,12 @@
 """Working memory: the conversation, held in a workflow's state and rebuilt by its history."""
 
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 
 from temporalio import workflow
 
 from agentmem.contracts.calls import Store
+from agentmem.contracts.hand_over import Lacking
 from agentmem.errors import AgentMemError, InvalidInput
 from agentmem.memory.carried import (
     LEFT,
@@ -14,6 +16,7 @@ from agentmem.memory.carried import (
     take,
 )
 from agentmem.memory.conversation import Conversation
+from agentmem.memory.conversations import conversations
 from agentmem.memory.entries import Entry, entries, parse_entry, refuse_unkeepable
 from agentmem.memory.settings import checked_settings
 from agentmem.memory.transcript import Transcripts
@@ -52,6 +55,8 @@ class WorkingMemory(Conversation):
         self._given = dict(carried.given)
         self._transcripts = Transcripts(carried.transcripts, seen=len(self.log))
         self.session = _began_in() if restore is None else carried.session or _first_run()
+        if workflow.in_workflow():
+            conversations().answer_for(self.name, self.lacking)
 
     async def memorize(self, role: str, content: str) -> str:
         """Add a message; what `recall` shows can be given back, in another memory too.
@@ -128,8 +133,13 @@ class WorkingMemory(Conversation):
     def _in_view(self) -> list[Message]:
         return [*self.view().messages, *([self._held] if self._held else [])]
 
-    async def append_transcript(self, store: Store) -> int:
+    async def append_transcript(self, store: Store, *, within: timedelta | None = None) -> int:
         """Carry what is new over to a scope's transcript, for its next dream.
+
+        Args:
+            store: The scope.
+            within: How long it may take in all; by default five attempts of ten seconds for each
+                200 messages.
 
         Returns:
             The last sequence number that the store holds of this memory.
@@ -138,7 +148,23 @@ class WorkingMemory(Conversation):
             temporalio.exceptions.ActivityError: The store did not take it; nothing is lost, and
                 the next call tries the same again.
         """
-        return await self._transcripts.append(store, self.session, self.log, self.reference)
+        return await self._transcripts.append(store, self.session, self.log, self.reference, within)
+
+    def number_transcript(self, store: Store) -> None:
+        """Number what a scope's transcript lacks, so that a hand-over can append it."""
+        self._transcripts.number(store, self.log)
+
+    def expect_transcript(self, store: Store) -> None:
+        """Let everything said reach a scope, if the workflow is terminated by a later dream."""
+        self._transcripts.expect(store)
+
+    def rename_transcript(self, old: Store, new: Store) -> None:
+        """Go on under the resolved name of a scope with what was noted under `default`."""
+        self._transcripts.rename(old, new)
+
+    def lacking(self, store: Store, *, ended: bool = False) -> Lacking:
+        """Return what a scope's transcript may lack, for the query `agentmem.lacking`."""
+        return self._transcripts.lacking(store, self.session, self.log, ended=ended)
 
     def is_ahead_of(self, store: Store) -> bool:
         """Tell whether the conversation has something that a scope's transcript may lack."""

@@ -17,11 +17,13 @@ from temporalio.testing import WorkflowEnvironment
 
 from agentmem.client import ask
 from agentmem.contracts import SEARCH_ATTRIBUTES, Store
+from agentmem.dreaming.hand_over import hand_over_id
 from agentmem.dreaming.hook import dream_id
 from agentmem.models.summaries import FORM
 from agentmem.testing import Call, Reply, Request, call, fail, hang, reply
 from tests.conftest import temporal_binary
 from tests.replay.own import OWN_WORKFLOWS, Pair
+from tests.runs import hold_appends
 from tests.stack import Stack, stack, status_where, waiting_call
 from tests.tools import dawdle, delete_file, ping, read_log
 
@@ -221,6 +223,55 @@ async def own_workflow(s: Stack) -> Handle:
     return handle
 
 
+async def answer_that_is_handed_over(s: Stack) -> Handle:
+    """An answer whose store hangs; its hand-over stores it later."""
+    entered, go = hold_appends(await s.configuration.providers.get("sqlite:facts.db"))
+    handle = await s.start(agent="friend", scope=s.task_queue, message="I live in Bergen.")
+    await handle.result()
+    assert entered.is_set()
+    go.set()
+    await _hand_over_of(s, handle).result()
+    return handle
+
+
+async def hand_over(s: Stack) -> Handle:
+    """The hand-over of such an answer, from its start to the dream's."""
+    return _hand_over_of(s, await answer_that_is_handed_over(s))
+
+
+def _hand_over_of(s: Stack, handle: Handle) -> Handle:
+    scope = Store(provider="sqlite:facts.db", agent="friend", scope=s.task_queue)
+    name = hand_over_id(handle.first_execution_run_id or "", "wm0", scope)
+    return s.client.get_workflow_handle(name)
+
+
+async def session_that_hands_over(s: Stack) -> Handle:
+    """A session that dreams after answers and at its end, and a store that hangs at the end."""
+    handle = await s.start(agent="friend", scope=s.task_queue, session=True)
+    await handle.execute_update("send", "My name is Ada.")
+    _, go = hold_appends(await s.configuration.providers.get("sqlite:facts.db"))
+    await handle.execute_update("send", "My locker is number 42.")
+    await handle.execute_update("end")
+    await handle.result()
+    go.set()
+    await _hand_over_of(s, handle).result()
+    return handle
+
+
+async def run_that_changes_under_load(s: Stack) -> Handle:
+    """A run that four clients never leave quiet: it holds answers back and then changes."""
+    handle = await s.start(agent="short", session=True)
+
+    async def talk(name: str) -> None:
+        for number in range(5):
+            await handle.execute_update("send", f"{name}{number}")
+
+    await asyncio.gather(*(talk(name) for name in "abcd"))
+    await handle.execute_update("end")
+    await handle.result()
+    return s.client.get_workflow_handle(handle.id, run_id=handle.first_execution_run_id)
+
+
 TOOL_TURN = [
     reply(calls=[call("ping"), call("no_such_tool"), Call("ping", "{", "x")]),
     reply("done"),
@@ -273,6 +324,10 @@ RECORDS: dict[str, tuple[Record, str, Any]] = {
     "compaction_in_turn": (compaction_in_turn, MODEL, summing(*READS, reply("read"), reply("no"))),
     "interrupted_tool": (interrupted_tool, MODEL, [TOO_SLOW, fail(400), reply("done")]),
     "run_that_goes_on": (run_that_goes_on, "openai/test-model", SHORT),
+    "answer_that_is_handed_over": (answer_that_is_handed_over, OFFLINE, []),
+    "hand_over": (hand_over, OFFLINE, []),
+    "session_that_hands_over": (session_that_hands_over, OFFLINE, []),
+    "run_that_changes_under_load": (run_that_changes_under_load, MODEL, [reply("ok")] * 20),
     "run_that_was_handed_on": (run_that_was_handed_on, "openai/test-model", SHORT),
     "run_that_asked_anew": (run_that_was_handed_on, "openai/test-model", SHORT),
     "side_by_side": (side_by_side, MODEL, SIDE_BY_SIDE),

@@ -54,6 +54,23 @@ class MemoryProvider(Protocol):
 
 
 @runtime_checkable
+class SessionLedger(Protocol):
+    """A store that knows which sessions began in a scope; a store may do without.
+
+    What a terminated session said is collected from Temporal only if the scope still knows it: the
+    words of an erased scope must not come back.
+    """
+
+    async def open_session(self, agent: str, scope: str, session: str, memory: str) -> None:
+        """Note that a session has begun, once."""
+        ...
+
+    async def knows_session(self, agent: str, scope: str, session: str, memory: str) -> bool:
+        """Tell whether the scope has anything of a session, a note of its beginning included."""
+        ...
+
+
+@runtime_checkable
 class TransactionalProvider(MemoryProvider, Accountable, Protocol):
     """A store that keeps history and evidence, and commits a dream in one transaction."""
 

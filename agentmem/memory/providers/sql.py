@@ -113,6 +113,16 @@ class SqlProvider(SqlAccountable):
         place, checked = session_place(agent, scope), checked_rows(rows)
         return await self._write(sql_transcript.append, place, checked) if checked else 0
 
+    async def open_session(self, agent: str, scope: str, session: str, memory: str) -> None:
+        """Note that a session has begun, once."""
+        place = session_place(agent, scope)
+        await self._write(sql_transcript.open_session, place, session, memory)
+
+    async def knows_session(self, agent: str, scope: str, session: str, memory: str) -> bool:
+        """Tell whether the scope has anything of a session, a note of its beginning included."""
+        place = session_place(agent, scope)
+        return await self._read(sql_transcript.knows_session, place, session, memory)
+
     async def unread(self, agent: str, scope: str, max_bytes: int) -> list[TranscriptRow]:
         """Return the rows after each session's cursor, oldest session first."""
         place = session_place(agent, scope)

@@ -45,6 +45,22 @@ def append(connection: Connection, place: Place, rows: Sequence[TranscriptRow]) 
     return held + len(new)
 
 
+def open_session(connection: Connection, place: Place, session: str, memory: str) -> None:
+    """Note that a session has begun, by a cursor that has read nothing."""
+    if not knows_session(connection, place, session, memory):
+        memory_of = place._asdict() | {"session": session, "memory": memory}
+        connection.execute(insert(cursors), memory_of | {"seq": 0, "dream": "", "moved_at": now()})
+
+
+def knows_session(connection: Connection, place: Place, session: str, memory: str) -> bool:
+    """Tell whether there is anything of a session's memory."""
+    of_memory = place._asdict() | {"session": session, "memory": memory}
+    return any(
+        connection.execute(select(table.c.seq).filter_by(**of_memory).limit(1)).first() is not None
+        for table in (cursors, transcript)
+    )
+
+
 def unread(connection: Connection, place: Place, max_bytes: int) -> list[TranscriptRow]:
     """Return the rows after the cursors, the session with the oldest such row first.
 

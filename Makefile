@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.synced
 
-.PHONY: install demo test test-slow lint format requirements bench bench-full histories clean help
+.PHONY: install demo test test-slow lint format requirements bench bench-full histories replay clean help
 .DEFAULT_GOAL := help
 
 $(STAMP): requirements/uv.txt requirements/dev.txt pyproject.toml
@@ -54,6 +54,9 @@ bench-full: $(STAMP) ## The same with more rounds
 
 histories: $(STAMP) ## Record the workflow histories that the replay tests run over
 	@$(BIN)/python tests/replay/record.py
+
+replay: $(STAMP) ## Replay the recorded histories on every supported Python that is found
+	@$(BIN)/python tests/replay/pythons.py
 
 clean: ## Remove .venv, caches and local data
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .agentmem dist

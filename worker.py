@@ -2,6 +2,7 @@
 
 import asyncio
 import importlib.util
+import logging
 from collections.abc import AsyncGenerator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -11,26 +12,37 @@ from pathlib import Path
 
 from pydantic import ValidationError
 from temporalio.client import Client
-from temporalio.worker import UnsandboxedWorkflowRunner, Worker
+from temporalio.common import VersioningBehavior, WorkerDeploymentVersion
+from temporalio.worker import UnsandboxedWorkflowRunner, Worker, WorkerDeploymentConfig
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 from activities.agents import AgentActivities
+from activities.collection import Collector
 from activities.compact import CompactActivity
 from activities.dream import DreamActivities
+from activities.hand_over import HandOverActivity
 from activities.llm import ModelActivity, Models
 from activities.memory import MemoryActivities
 from activities.messages import MessageCache
 from activities.tools import tool_activities
 from activities.transcripts import TranscriptActivities
 from agentmem.cli.logs import log_to_stderr
-from agentmem.cli.worker import command, say
-from agentmem.client import require_namespace, running_dreams
+from agentmem.cli.worker import OnFatal, command, say
+from agentmem.client import (
+    require_namespace,
+    retention_days,
+    running_dreams,
+    running_hand_overs,
+)
 from agentmem.configuration import Configuration, configure
 from agentmem.dev_server import dev_server
 from agentmem.errors import ConfigurationError
 from agentmem.memory.retention import retention
 from agentmem.redaction import redactor
-from agentmem.settings import load_settings
+from agentmem.settings import Settings, load_settings
+from agentmem.update_limit import UpdateLimit
+
+logger = logging.getLogger(__name__)
 
 HERE = Path(__file__).resolve().parent
 
@@ -48,7 +60,12 @@ sandbox; the replay tests run them, and the library, inside a strict one."""
 
 
 def build_worker(
-    client: Client, configuration: Configuration, models: Models, *, strict: bool = False
+    client: Client,
+    configuration: Configuration,
+    models: Models,
+    *,
+    strict: bool = False,
+    on_fatal: OnFatal | None = None,
 ) -> Worker:
     """Return a worker that is ready to run, on the settings' task queue.
 
@@ -57,31 +74,43 @@ def build_worker(
         configuration: What it runs, and how.
         models: What its model calls go through.
         strict: Whether our own workflows run in the sandbox too, as the tests have it.
+        on_fatal: Told of an error after which the worker does nothing any more.
 
     Raises:
         ConfigurationError: A workflow of the app cannot run in Temporal's sandbox.
     """
     app, providers, model = configuration.app, configuration.providers, configuration.model
-    toolbox = configuration.toolbox
-    cache = MessageCache(configuration.settings.message_cache_bytes)
+    toolbox, settings = configuration.toolbox, configuration.settings
+    cache = MessageCache(settings.message_cache_bytes)
     redact = redactor(app.redact)
-    sandbox = SandboxedWorkflowRunner(restrictions=SANDBOX)
+    patience = timedelta(hours=settings.hand_over_hours)
+    sandbox = UpdateLimit(SandboxedWorkflowRunner(restrictions=SANDBOX))
     agents = AgentActivities(
-        agents=configuration.agents, toolbox=toolbox, providers=providers, model=model
+        agents=configuration.agents,
+        toolbox=toolbox,
+        providers=providers,
+        model=model,
+        patience=configuration.patience,
+        ollama_context=configuration.settings.ollama_context,
     )
     try:
         return Worker(
             client,
-            task_queue=configuration.settings.task_queue,
+            task_queue=settings.task_queue,
             workflows=[*_our_workflows(), *app.workflows.values()],
             activities=[
                 *agents.activities,
-                ModelActivity(models, cache, toolbox.schemas).model,
+                ModelActivity(models, cache, toolbox.schemas, toolbox.checked).model,
                 CompactActivity(models, cache).compact,
                 TranscriptActivities(providers, cache, redact).append,
+                HandOverActivity(providers, patience, redact).hand_over,
                 *MemoryActivities(providers, cache, redact).activities,
                 *DreamActivities(
-                    providers, models.ask, model=model, context=models.context
+                    providers,
+                    models.ask,
+                    model=model,
+                    context=models.context,
+                    collector=Collector(redact),
                 ).activities,
                 *tool_activities(toolbox, cache.remember),
                 *app.activities.values(),
@@ -90,10 +119,16 @@ def build_worker(
             # other bug it would leave it running with failing tasks.
             workflow_failure_exception_types=[ValidationError],
             workflow_runner=sandbox,
-            unsandboxed_workflow_runner=sandbox if strict else UnsandboxedWorkflowRunner(),
+            unsandboxed_workflow_runner=(
+                sandbox if strict else UpdateLimit(UnsandboxedWorkflowRunner())
+            ),
             # For sync activities of the app; its threads start as they are needed.
-            activity_executor=ThreadPoolExecutor(100) if app.activities else None,
+            activity_executor=ThreadPoolExecutor(settings.slots) if app.activities else None,
+            # Most activities wait for a model: they cost memory, hardly any processor time.
+            max_concurrent_activities=settings.slots,
             graceful_shutdown_timeout=GRACE,
+            deployment_config=_version(configuration.settings),
+            on_fatal_error=on_fatal,
             # Heartbeats say how far a phase of a dream is; a cancellation comes back on them.
             max_heartbeat_throttle_interval=timedelta(seconds=1),
             default_heartbeat_throttle_interval=timedelta(seconds=1),
@@ -106,6 +141,16 @@ def build_worker(
         raise ConfigurationError(f"AGENTMEM_APP: {error}: {error.__cause__}") from error
 
 
+def _version(settings: Settings) -> WorkerDeploymentConfig | None:
+    if not settings.deployment:
+        return None
+    return WorkerDeploymentConfig(
+        version=WorkerDeploymentVersion(settings.deployment, settings.build_id),
+        use_worker_versioning=True,
+        default_versioning_behavior=VersioningBehavior[settings.versioning.upper()],
+    )
+
+
 def _our_workflows() -> list[type]:
     # Another project installs a package of this name.
     spec = importlib.util.find_spec("workflows")
@@ -116,37 +161,56 @@ def _our_workflows() -> list[type]:
         )
     from workflows.agent import AgentWorkflow
     from workflows.dream import AgentDream
+    from workflows.hand_over import AgentHandOver
 
-    return [AgentWorkflow, AgentDream]
+    return [AgentWorkflow, AgentDream, AgentHandOver]
 
 
 @asynccontextmanager
 async def running(
-    client: Client, configuration: Configuration, *, strict: bool = False
+    client: Client,
+    configuration: Configuration,
+    *,
+    strict: bool = False,
+    on_fatal: OnFatal | None = None,
 ) -> AsyncGenerator[Worker, None]:
     """Run a worker in this process; on leaving, activities may end and stores close.
 
-    `strict` is that of `build_worker`.
+    `strict` and `on_fatal` are those of `build_worker`.
 
     Raises:
         ConfigurationError: The namespace does not exist, or a workflow cannot run.
         ProviderError: A memory store cannot be opened.
     """
     await require_namespace(client)
-    models = Models()
+    settings = configuration.settings
+    await _check_patience(client, settings.hand_over_hours)
+    models = Models(ollama_context=settings.ollama_context, rate=settings.model_rate)
     try:
         # The agents' own stores: a broken one shows now, not in the middle of a turn.
         for identity in configuration.own_stores():
             await configuration.providers.get(identity)
         async with (
             retention(configuration.providers, configuration.settings.transcript_days),
-            build_worker(client, configuration, models, strict=strict) as worker,
+            build_worker(client, configuration, models, strict=strict, on_fatal=on_fatal) as worker,
         ):
             models.start_loading()
             yield worker
     finally:
         await models.close()
         await configuration.providers.close()
+
+
+async def _check_patience(client: Client, hours: float) -> None:
+    """Warn if hand-overs would wait for longer than the server keeps what they read."""
+    kept = 24 * await retention_days(client)
+    if hours > kept:
+        logger.warning(
+            "AGENTMEM_HAND_OVER_HOURS is %g, but the namespace %s keeps workflows that have ended "
+            "for %g hours: words that wait for a store for longer are lost; set it lower, or the "
+            "retention higher",
+            *(hours, client.namespace, kept),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,8 +241,8 @@ async def local(
     """Start a Temporal server and a worker in this process, for scripts that run alone.
 
     The server takes free ports and forgets its workflows at the end; facts stay where their
-    providers keep them. Without an exception, leaving waits until no dream is running, 60 seconds
-    at most.
+    providers keep them. Without an exception, leaving waits until no dream and no hand-over is
+    running, 60 seconds at most.
 
     Args:
         app: A module or a .py file with tools and workflows, as in AGENTMEM_APP.
@@ -195,8 +259,10 @@ async def local(
     log_to_stderr()  # nothing where the script has set up its log
     given = {"app": app, "agents": agents, "model": model}
     changes = {name: value for name, value in given.items() if value is not None}
+    # Nobody makes a version of this worker the current one of a server that begins empty.
+    changes |= {"deployment": "", "build_id": ""}
     configuration = configure(
-        load_settings().model_copy(update=changes), extra=[*workflows, *tools]
+        load_settings().model_copy(update=changes), alone=True, extra=[*workflows, *tools]
     )
     settings = configuration.settings
     async with (
@@ -210,14 +276,19 @@ async def local(
 async def _dreams_to_end(client: Client) -> None:
     deadline = asyncio.get_running_loop().time() + DREAMS.total_seconds()
     await asyncio.sleep(0.3)  # a dream that just began is listed a moment later
-    waiting = await running_dreams(client)
-    if waiting:
-        say(f"Waiting for {len(waiting)} dream(s) to end, 60 s at most.", error=True)
-    while waiting and asyncio.get_running_loop().time() < deadline:
+    dreams, words = await running_dreams(client), await running_hand_overs(client)
+    if dreams:
+        say(f"Waiting for {len(dreams)} dream(s) to end, 60 s at most.", error=True)
+    if words:
+        say(f"Waiting for {len(words)} session(s) to reach memory, 60 s at most.", error=True)
+    while (dreams or words) and asyncio.get_running_loop().time() < deadline:
         await asyncio.sleep(0.2)
-        waiting = await running_dreams(client)
-    for dream in waiting:
+        words = await running_hand_overs(client)  # first: it starts a dream before it ends
+        dreams = await running_dreams(client)
+    for dream in dreams:
         say(f"{dream} did not end; its messages wait for the next dream.", error=True)
+    for one in words:
+        say(f"{one} did not end: its store took nothing, and what was said is lost.", error=True)
 
 
 if __name__ == "__main__":

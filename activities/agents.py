@@ -1,15 +1,28 @@
 """What an agent is: resolved once from the worker's configuration, then kept in the history."""
 
+import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from temporalio import activity
 
 from agentmem.contracts import Definition, Resolve
-from agentmem.errors import ConfigurationError
+from agentmem.errors import AgentMemError, ConfigurationError
+from agentmem.failures import describe
+from agentmem.memory.providers.protocol import SessionLedger
 from agentmem.memory.providers.registry import Providers
+from agentmem.memory.tools import HINT, MEMORY_TOOLS
 from agentmem.models.structured import check_schema
+from agentmem.models.vendors import fitting_tokens, is_ollama
 from agentmem.tools.box import ToolBox
+from agentmem.values import dump_json, encoded_size
+
+logger = logging.getLogger(__name__)
+
+NOTE_SECONDS = 1.0
+"""How long the beginning of a session waits for its store to take note of it."""
 
 
 class AgentActivities:
@@ -22,6 +35,8 @@ class AgentActivities:
         toolbox: ToolBox,
         providers: Providers,
         model: str,
+        patience: timedelta = timedelta(0),
+        ollama_context: int = 0,
     ) -> None:
         """Answer from this configuration.
 
@@ -30,11 +45,15 @@ class AgentActivities:
             toolbox: The worker's tools.
             providers: The worker's stores.
             model: The model of agents that name none.
+            patience: For how long a name that this worker does not know may be asked of others.
+            ollama_context: Tokens of the context that Ollama's models get; 0 if Ollama decides.
         """
+        self._patience = patience
         self._agents = agents
         self._toolbox = toolbox
         self._providers = providers
         self._model = model
+        self._ollama_context = ollama_context
 
     @property
     def activities(self) -> list[Callable[..., Awaitable[Any]]]:
@@ -47,14 +66,76 @@ class AgentActivities:
 
         Raises:
             ConfigurationError: The worker has no such agent, tool or provider; the message lists
-                those it has. Or the response format is no JSON schema. No retry mends that.
+                those it has. In a deployment another worker may know it already: within the
+                patience the error is retried. Or the response format is no JSON schema.
         """
+        if request.response_format is not None:
+            check_schema(request.response_format)
+        settled = self._settled(request)
+        if request.scope and settled.long_term_memory and settled.dream is not None:
+            await self._note_session(settled, request.scope)
+        return settled
+
+    def _settled(self, request: Resolve) -> Definition:
+        try:
+            return self._resolved(request)
+        except ConfigurationError as error:
+            if request.at_once or not self._patience:
+                raise
+            left = self._patience - (datetime.now(UTC) - activity.info().scheduled_time)
+            if left <= timedelta(0):
+                raise
+            raise ConfigurationError(
+                f"{error.message}. Other workers are asked for {left.total_seconds():.0f} more "
+                "seconds (AGENTMEM_RESOLVE_SECONDS)",
+                non_retryable=False,
+            ) from None
+
+    def _resolved(self, request: Resolve) -> Definition:
         found = self._named(request) if request.agent else self._in_code(request)
         provider = found.long_term_memory
-        return found.replace(
-            model=request.model or found.model or self._model,
-            long_term_memory=self._providers.resolve(provider) if provider else "",
+        schemas = self._toolbox.schemas([spec.name for spec in found.tools])
+        return self._fitting(
+            found.replace(
+                schema_tokens=sum(len(dump_json(schema)) for schema in schemas) // 4,
+                model=request.model or found.model or self._model,
+                long_term_memory=self._providers.resolve(provider) if provider else "",
+            )
         )
+
+    async def _note_session(self, agent: Definition, scope: str) -> None:
+        """Let the store know that a session begins, so that its words can be found if it dies.
+
+        The session does not depend on it: a store that is away is one line in the log.
+        """
+        session = activity.info().workflow_run_id or ""
+        try:
+            async with asyncio.timeout(NOTE_SECONDS):
+                provider = await self._providers.get(agent.long_term_memory)
+                if isinstance(provider, SessionLedger):
+                    await provider.open_session(agent.name, scope, session, "wm0")
+        except (AgentMemError, TimeoutError) as error:
+            logger.warning(
+                "the store %s took no note of a session that begins: %s; what it says is lost for "
+                "memory if it is terminated",
+                *(agent.long_term_memory, describe(error)),
+            )
+
+    def _fitting(self, agent: Definition) -> Definition:
+        """Return an agent whose view of the conversation fits the context that Ollama gives it."""
+        if not (self._ollama_context and is_ollama(agent.model.partition("/")[0])):
+            return agent
+        names = [spec.name for spec in agent.tools]
+        if agent.long_term_memory:
+            names += MEMORY_TOOLS
+        texts = f"{agent.system_prompt} {HINT} {dump_json(self._toolbox.schemas(names))}"
+        fixed = encoded_size(texts) // 4 + agent.max_tokens
+        room = fitting_tokens(self._ollama_context, fixed)
+        asked = agent.working_memory.max_tokens
+        if asked is not None and asked <= room:
+            return agent
+        memory = agent.working_memory.replace(max_tokens=room)
+        return agent.replace(working_memory=memory)
 
     def _named(self, request: Resolve) -> Definition:
         if request.agent not in self._agents:
@@ -65,8 +146,6 @@ class AgentActivities:
         return self._agents[request.agent]
 
     def _in_code(self, request: Resolve) -> Definition:
-        if request.response_format is not None:
-            check_schema(request.response_format)
         return Definition(
             name="agent",
             model=request.model,

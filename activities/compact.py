@@ -2,11 +2,14 @@
 
 from temporalio import activity
 
-from activities.heartbeat import heartbeating
+from activities.attempts import SUMMARY_FAILURES, FailureCount
 from activities.llm import Models
 from activities.messages import MessageCache
+from activities.paid import Paid
 from agentmem.contracts import Compact, ModelReply, Usage
+from agentmem.errors import ModelCallError
 from agentmem.messages import Message, Role
+from agentmem.models.failures import lies_with_tools
 from agentmem.models.summaries import parts, read_summary, request
 
 
@@ -26,12 +29,17 @@ class CompactActivity:
             ModelCallError: A call failed, or what came is no summary.
             AgentMemError: The workflow did not give its messages.
         """
-        spent = Usage()
-        async with heartbeating():
-            summary, texts = parts(await self._cache.resolve_prompt(asked.prompt))
+        spent, failures = Usage(), FailureCount(SUMMARY_FAILURES)
+        paid = Paid(failures.counters)
+        async with failures.counting():
+            messages = await self._cache.resolve_prompt(asked.prompt)
+            summary, texts = parts(messages, asked.prompt.clipped)
             for text in texts:
-                answer = await self._models.complete(request(asked, summary, text))
-                summary, used = read_summary(answer, asked, summary, text)
+                try:
+                    summary, used = await self._part(asked, summary, text, paid)
+                except ModelCallError as error:
+                    paid.add(spent)
+                    raise paid.told(error) from None
                 spent = spent.plus(used)
         message = Message(
             id=asked.reply,
@@ -40,4 +48,24 @@ class CompactActivity:
             attempt=activity.info().attempt,
         )
         self._cache.remember(asked.prompt.memory, message)
-        return ModelReply(message=message, usage=spent)
+        return ModelReply(message=message, usage=spent, paid=paid.usage)
+
+    async def _part(self, asked: Compact, before: str, text: str, paid: Paid) -> tuple[str, Usage]:
+        """Summarise a part: by a call, and by a text if the model or its provider makes none."""
+        spent = Usage()
+        try:
+            answer = await self._models.complete(request(asked, before, text))
+        except ModelCallError as error:
+            if not lies_with_tools(error):
+                raise
+        else:
+            summary, spent = read_summary(answer, asked, before, text)
+            if summary:
+                return summary, spent
+        try:
+            answer = await self._models.complete(request(asked, before, text, by_call=False))
+            summary, used = read_summary(answer, asked, before, text, by_call=False)
+        except ModelCallError:
+            paid.add(spent)
+            raise
+        return summary, spent.plus(used)

@@ -1,6 +1,7 @@
 """Dreams as activities: the stores and the model behind a dream's phases."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -8,6 +9,7 @@ from temporalio import activity
 from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
 from temporalio.service import RPCError
 
+from activities.collection import Collector
 from activities.heartbeat import heartbeating
 from agentmem.contracts import (
     PHASES,
@@ -44,6 +46,7 @@ class DreamActivities:
         model: The model of dreams that name none.
         context: Says how many tokens a model's context has; 0 if it does not know.
         zone: The time zone whose days count in "yesterday", where a message has none of its own.
+        collector: Brings in what sessions said that were terminated; None for none.
     """
 
     def __init__(
@@ -54,12 +57,14 @@ class DreamActivities:
         model: str,
         context: Callable[[str], int] = lambda model: 0,
         zone: str = "UTC",
+        collector: Collector | None = None,
     ) -> None:
         self._providers = providers
         self._ask = ask
         self._model = model
         self._context = context
         self._zone = zone
+        self._collector = collector
 
     @property
     def activities(self) -> list[Callable[..., Awaitable[Any]]]:
@@ -85,6 +90,9 @@ class DreamActivities:
             now=datetime.now(UTC),
         )
         provider = await self._providers.get(identity)
+        if self._collector is not None:
+            notes = await self._collector.collect(provider, store)
+            opening = replace(opening, notes=notes)
         begun = await open_dream(provider, request, opening)
         return begun.replace(search_attributes=await _registered())
 
@@ -131,7 +139,9 @@ class DreamActivities:
                     raise
                 # Without the cause, as where it came from.
                 wait = error.next_retry_delay
-                raise ModelUnavailable(error.message, next_retry_delay=wait) from None
+                raise ModelUnavailable(
+                    error.message, *error.details, next_retry_delay=wait
+                ) from None
 
     def _smallest_context(self, request: DreamInput, model: str) -> int:
         # All phases begin with the same facts, and share the messages and findings, of which the

@@ -2,12 +2,14 @@
 
 import gc
 import importlib
+import json
 import logging
 import os
 import warnings
 from concurrent.futures import Future
 from typing import Any, cast
 
+from activities.exchange import watch_clients
 from agentmem.models.plain import as_mapping, joined_text, objects
 
 
@@ -23,6 +25,7 @@ def load(loading: Future[Any]) -> None:
         # Without this the import fetches a list of prices, and waits for the network.
         os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
         litellm = _imported()
+        watch_clients()
         litellm.telemetry = False
         litellm.suppress_debug_info = True
         litellm.turn_off_message_logging = True
@@ -33,6 +36,7 @@ def load(loading: Future[Any]) -> None:
             for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
                 logging.getLogger(name).setLevel(logging.CRITICAL)
         _take_content_lists(litellm)
+        _leave_thought_in_text()
         loading.set_result(litellm)
     except BaseException as error:
         loading.set_exception(error)
@@ -88,3 +92,33 @@ def _take_content_lists(litellm: Any) -> None:
         initialize(message, content, *args, **fields)
 
     litellm.Message.__init__ = with_parts
+
+
+def _leave_thought_in_text() -> None:
+    # litellm takes some tags out of whole replies and others out of pieces, and none that is split
+    # over two pieces. Left in the text by it, they are read alike in both (`split_thought`).
+    base = "litellm.litellm_core_utils.prompt_templates.reasoning_utils"
+    utils: Any = importlib.import_module(base)
+
+    def as_it_is(text: str | None) -> tuple[str | None, str | None]:
+        return None, text
+
+    utils.parse_content_for_reasoning = as_it_is
+    ollama: Any = importlib.import_module("litellm.llms.ollama.chat.transformation")
+    iterator: Any = ollama.OllamaChatCompletionResponseIterator
+    parse = iterator.chunk_parser
+    if parse.__module__ == __name__:
+        return  # done already, for another worker of this process
+
+    def parsed(self: Any, chunk: dict[str, Any]) -> Any:
+        if "error" in chunk:  # it came after the status, which was 200
+            raise ollama.OllamaError(message=json.dumps(chunk), status_code=500, headers={})
+        message = as_mapping(chunk.get("message"))
+        text = message.get("content")
+        if not isinstance(text, str):
+            return parse(self, chunk)
+        piece = parse(self, {**chunk, "message": {**message, "content": ""}})
+        piece.choices[0].delta.content = text
+        return piece
+
+    iterator.chunk_parser = parsed

@@ -109,7 +109,8 @@ class MemoryActivities:
         """Remove a key, or the whole scope without one."""
         provider = await self._open(request.store)
         if request.key is None:
-            await provider.forget(request.store.agent, request.store.scope)
+            store = request.store
+            await provider.forget(store.agent, store.scope, idempotency=_call_name())
         else:
             await _write(provider, request.store, Write(op="remove", key=request.key))
 
@@ -284,10 +285,14 @@ async def _told(work: Awaitable[str]) -> str:
 
 async def _write(provider: TransactionalProvider, store: Store, write: Write) -> bool:
     """Write once however often the activity runs; say whether there was something to do."""
-    info = activity.info()
-    name = f"{info.workflow_run_id or info.activity_run_id}/{info.activity_id}"
-    [version] = await provider.write(store.agent, store.scope, [write], name)
+    [version] = await provider.write(store.agent, store.scope, [write], _call_name())
     return version > 0
+
+
+def _call_name() -> str:
+    """Return a name that all attempts of the running activity share."""
+    info = activity.info()
+    return f"{info.workflow_run_id or info.activity_run_id}/{info.activity_id}"
 
 
 async def _standing(provider: TransactionalProvider, store: Store, key: str) -> Fact | None:

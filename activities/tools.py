@@ -2,6 +2,7 @@
 
 import asyncio
 import contextvars
+import dataclasses
 import inspect
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -11,11 +12,13 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from activities.heartbeat import heartbeating
+from agentmem.batch import INTERRUPTED
 from agentmem.contracts import ToolRun, ToolSpec
 from agentmem.errors import ToolError
+from agentmem.guests import GuestLoop
 from agentmem.messages import Message, Role
 from agentmem.tools.box import Tool, ToolBox
-from agentmem.tools.results import error_text, result_text
+from agentmem.tools.results import error_text, is_async, lazy_result_text, result_text
 from agentmem.values import JSONObject
 
 ToolActivity = Callable[[ToolRun], Awaitable[Message]]
@@ -29,7 +32,8 @@ THREADS = 100
 def tool_activities(box: ToolBox, remember: Remember | None = None) -> list[ToolActivity]:
     """Return an activity for each of the user's tools, under the tool's own name.
 
-    Sync tools share a pool of `THREADS` threads, which start as they are needed.
+    Sync tools share a pool of `THREADS` threads, which start as they are needed. Async tools share
+    an event loop in a thread of its own: one that blocks holds up the other async tools only.
     """
     # Not asyncio's own pool: it has a few threads, which opening a store and dreams need too, and
     # `asyncio.run` waits for all of them, also for a tool that hangs.
@@ -73,30 +77,125 @@ async def answer(
 def _activity(tool: Tool, threads: ThreadPoolExecutor, remember: Remember | None) -> ToolActivity:
     @activity.defn(name=tool.spec.name)
     async def run_tool(run: ToolRun) -> Message:
-        return await answer(run, tool.spec, _call(tool, threads, run.call.arguments), remember)
+        return await answer(run, tool.spec, _attempt(tool, threads, run.call.given), remember)
 
     return run_tool
 
 
+async def _attempt(tool: Tool, threads: ThreadPoolExecutor, arguments: JSONObject) -> str:
+    """Call the tool, unless it may have run as often as it may.
+
+    A paused activity that is unpaused gets another attempt, whatever its retry policy says. So the
+    attempts are counted here too, and a pause lets a call that runs once come to its end.
+    """
+    if activity.info().attempt > tool.spec.retries + 1:
+        raise ToolError(INTERRUPTED)
+    call = asyncio.ensure_future(_ended(_call(tool, threads, arguments)))
+    try:
+        ended = await asyncio.shield(call)
+    except asyncio.CancelledError:
+        if not _is_paused() or tool.spec.retries:
+            call.cancel()
+            ended = await call
+        else:
+            ended = await _outlive_pause(call)
+    if isinstance(ended, SystemExit):
+        raise ended
+    return ended
+
+
+async def _ended(call: Awaitable[str]) -> str | SystemExit:
+    """Return a call's text, or its exit: a task that raised that would end the worker's loop."""
+    try:
+        return await call
+    except SystemExit as error:
+        return error
+
+
+def _is_paused() -> bool:
+    details = activity.cancellation_details()
+    return details is not None and details.paused
+
+
+async def _outlive_pause(call: "asyncio.Future[str | SystemExit]") -> str | SystemExit:
+    """Wait until the call is done, or until the worker stops.
+
+    A worker that stops cancels no activity that a pause has cancelled already.
+    """
+    if (task := asyncio.current_task()) is not None:
+        task.uncancel()
+    stopping = asyncio.ensure_future(activity.wait_for_worker_shutdown())
+    try:
+        await asyncio.wait((call, stopping), return_when=asyncio.FIRST_COMPLETED)
+        if call.done():
+            return await call
+        raise ToolError(INTERRUPTED)
+    finally:
+        stopping.cancel()
+        call.cancel()
+
+
 async def _call(tool: Tool, threads: ThreadPoolExecutor, arguments: JSONObject) -> str:
     keywords = tool.signature.bind(arguments)
+    limit = tool.spec.result_bytes
+    loop = asyncio.get_running_loop()
+
+    async def in_loop(made: Callable[[], Any]) -> str:
+        _heartbeat_through(loop)
+        value: Any = await made()
+        # In the tool's own thread: a lazy result computes while it is read.
+        return await lazy_result_text(value, limit)
+
     if inspect.iscoroutinefunction(tool.function):
-        value = await tool.function(**keywords)
-    else:
-        context = contextvars.copy_context()
-        value = await asyncio.get_running_loop().run_in_executor(
-            threads, lambda: context.run(_in_thread, tool.function, keywords)
-        )
-        if inspect.isawaitable(value):  # an async function behind a sync decorator
-            value = await value
-    return result_text(value, tool.spec.result_bytes)
+        return await _TOOLS.run(lambda: in_loop(lambda: tool.function(**keywords)))
+    context = contextvars.copy_context()
+    value = await loop.run_in_executor(
+        threads, lambda: context.run(_in_thread, tool.function, keywords, limit, loop)
+    )
+    if isinstance(value, str):
+        return value
+    # An async function behind a sync decorator, or an async generator.
+    return await _TOOLS.run(lambda: in_loop(lambda: _awaited(value)))
 
 
-def _in_thread(function: Callable[..., Any], keywords: dict[str, Any]) -> Any:
+# One loop for all async tools: what they keep at module level, a client of httpx or a pool of
+# connections, belongs to the loop that it was made in.
+_TOOLS = GuestLoop("agentmem-async-tools")
+
+
+def _in_thread(
+    function: Callable[..., Any],
+    keywords: dict[str, Any],
+    limit: int,
+    loop: asyncio.AbstractEventLoop,
+) -> Any:
+    """Return the result's text; what must be awaited comes back as it is."""
+    _heartbeat_through(loop)
     try:
-        return function(**keywords)
+        value = function(**keywords)
+        return value if is_async(value) else result_text(value, limit)
     except StopIteration as error:  # no future can carry it: the wait would never end
         raise RuntimeError("the tool raised StopIteration") from error
+
+
+async def _awaited(value: Any) -> Any:
+    return await value if inspect.isawaitable(value) else value
+
+
+def _heartbeat_through(loop: asyncio.AbstractEventLoop) -> None:
+    """Let a tool heartbeat from a thread of its own: the SDK's function needs the worker's loop."""
+    if not activity.in_activity():
+        return
+    context = activity._Context.current()  # pyright: ignore[reportPrivateUsage]
+    beat = context.heartbeat
+    if beat is None:
+        return
+
+    def routed(*details: Any) -> None:
+        loop.call_soon_threadsafe(beat, *details)
+
+    changed = dataclasses.replace(context, heartbeat=routed)
+    activity._Context.set(changed)  # pyright: ignore[reportPrivateUsage]
 
 
 def _is_cancelled(error: BaseException) -> bool:

@@ -17,6 +17,7 @@ from agentmem.arguments import (
     checked_kind,
     checked_lists,
 )
+from agentmem.compact import warn_of_overhead
 from agentmem.contracts import Answer, Definition, Resolve, ToolSpec, Usage
 from agentmem.dreaming.hook import DreamHook
 from agentmem.errors import ConfigurationError, TurnFailed
@@ -26,7 +27,7 @@ from agentmem.inputs import parse_text
 from agentmem.loop import Loop
 from agentmem.memory.long_term import LongTermMemory
 from agentmem.memory.working import WorkingMemory
-from agentmem.policies import MEMORY
+from agentmem.policies import RESOLVE
 from agentmem.response_format import Given, ResponseFormat, T
 from agentmem.tools import tool_spec
 from agentmem.values import JSONObject, JSONValue
@@ -61,6 +62,8 @@ class Assistant(Generic[T]):
         self._format = response_format or ResponseFormat[T](definition.response_format)
         self._on_complete = on_complete
         self._on_pause = on_pause
+        if memory is not None:
+            warn_of_overhead(definition, memory.settings)
 
     async def __call__(self, instruction: str, *, context: str = "") -> T:
         """Answer an instruction and run the `on_complete` hooks.
@@ -218,7 +221,11 @@ async def agent(
         model=asked.model, tools=list(dict.fromkeys(names)), response_format=form.schema
     )
     resolved = await resolve(request)
-    definition = asked.replace(model=resolved.model, tools=resolved.tools + specs)
+    definition = asked.replace(
+        model=resolved.model,
+        tools=resolved.tools + specs,
+        schema_tokens=resolved.schema_tokens,
+    )
     if long_term_memory is not None:
         definition = equip(definition, long_term_memory)
     check_approved(definition)
@@ -249,7 +256,7 @@ async def resolve(request: Resolve) -> Definition:
         ConfigurationError: The worker knows no such agent, tool or provider; lists what exists.
     """
     try:
-        return await workflow.execute_activity(contracts.resolve, request, **MEMORY)
+        return await workflow.execute_activity(contracts.resolve, request, **RESOLVE)
     except ActivityError as error:
         raise_cancellation(error)
         raise ConfigurationError(describe(error)) from error

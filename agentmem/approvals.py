@@ -15,6 +15,9 @@ from agentmem.values import JSONObject, Wire, clip, dump_json, encoded_size
 APPROVAL_TIMEOUT = timedelta(hours=24)
 """How long a call waits for a person, unless its agent says otherwise."""
 
+UNIQUE_IDS = "unique-approval-ids"
+"""The patch from which on calls wait under names that do not repeat."""
+
 ANSWER_BYTES = 64 * 1024
 """Encoded bytes of what a person writes: it becomes a tool's result."""
 
@@ -25,7 +28,7 @@ class Approval(Wire):
     """A person's answer, as the update and the signal `approve` take it.
 
     Attributes:
-        call: The waiting call, like `t3.s1.c0`; the query `status` lists them.
+        call: The waiting call, like `t3.s1.c0-9f31c2aa`; the query `status` lists them.
         ok: Whether it may run; for a question, whether the user answers it.
         reason: For the model, why not.
         answer: To a question of the tool `ask_user`.
@@ -61,11 +64,17 @@ class Approvals:
     async def ask(
         self, call: ToolCall, memory: str, patience: timedelta = APPROVAL_TIMEOUT
     ) -> Approval:
-        """Wait until a person has answered, or the time is over (then: not approved)."""
+        """Wait until a person has answered, or the time is over (then: not approved).
+
+        The call waits under a name that no other run of this workflow id has: an answer that is
+        meant for an earlier run's call finds none here.
+        """
         name = call.id if memory == "wm0" else f"{memory}.{call.id}"
         if self._closed:
             return Approval(call=name, ok=False, reason=self._closed)
-        entry = self._waiting[name] = _Waiting(name=call.name, arguments=call.arguments)
+        if workflow.patched(UNIQUE_IDS):
+            name = f"{name}-{workflow.random().getrandbits(32):08x}"
+        entry = self._waiting[name] = _Waiting(name=call.name, arguments=call.given)
         self.on_change()
         try:
             await workflow.wait_condition(

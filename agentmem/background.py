@@ -8,6 +8,7 @@ from temporalio import workflow
 from temporalio.exceptions import ActivityError
 
 from agentmem.contracts import DreamSettings, Store
+from agentmem.dreaming.hand_over import PATCH, Carrier
 from agentmem.dreaming.hook import DreamHook
 from agentmem.failures import describe, raise_cancellation
 from agentmem.hooks import run_hooks
@@ -22,6 +23,7 @@ class Background:
 
     Attributes:
         answers: How many there were.
+        busy: Whether a hook runs.
         undreamt: Whether the transcript has messages that no dream was told of.
         continued: Whether the session went on in a new run, or tried to: then the transcript gets
             the whole of it.
@@ -55,19 +57,35 @@ class Background:
         self._agent = agent
         self._hook = hook
         self._store = store
+        self._carrier = hook.carrier if hook else Carrier(memory, lambda: store)
         self._on = frozenset(settings.on) if hook is not None else frozenset[str]()
         self._idle = timedelta(minutes=settings.idle_minutes)
         self._every = settings.every
         self._queue: list[str | None] = []
-        self._busy = False
+        self.busy = False
+        self._held = False
         self._last = workflow.now()
         self._talking: Callable[[], bool] = lambda: False
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
+    def queued(self) -> bool:
+        """Whether a hook has yet to begin."""
+        return bool(self._queue)
+
+    @property
     def working(self) -> bool:
         """Whether a hook runs or is queued."""
-        return bool(self._queue) or self._busy
+        return bool(self._queue) or self.busy
+
+    def queue(self) -> None:
+        """Queue a hook that the run before had no time for."""
+        if self._hook is not None:
+            self._queue.append(None)
+
+    def hold(self, on: bool = True) -> None:
+        """Begin no hook for now, or begin them again."""
+        self._held = on
 
     def start(self) -> None:
         """Begin to run hooks."""
@@ -106,23 +124,58 @@ class Background:
         if "pause" in self._on:
             self._queue.append(None)
 
-    async def finish(self) -> None:
-        """Dream at the end if there is anything new, and wait for what is queued, 60 s at most."""
+    async def finish(self, patience: timedelta) -> None:
+        """Bring what is new to memory, and start a dream of it if dreams are wanted at the end.
+
+        Args:
+            patience: How long whoever waits for the end waits for the store.
+        """
+        if self.working or self._is_ahead():
+            if workflow.patched(PATCH):
+                await self._carry_at_the_end(patience)
+            else:
+                await self._finish_as_before()
+        for task in self._tasks:
+            task.cancel()
+
+    def _is_ahead(self) -> bool:
+        """Tell whether memory lacks something that it is to have."""
+        if self._hook is None:  # a transcript has the whole of a conversation, or none of it
+            return self.continued and self.memory.is_ahead_of(self._store)
+        return self.undreamt or self.memory.is_ahead_of(self._store)
+
+    async def _carry_at_the_end(self, patience: timedelta) -> None:
+        begun = workflow.now()
+        wanted = self.working or bool(self._on & {"end", "complete"})
+        self._queue.clear()  # what was queued is done here
+        if self.busy:
+            try:
+                await workflow.wait_condition(
+                    lambda: not self.busy,
+                    timeout=patience,
+                    timeout_summary="a hook may take so long",
+                )
+            except TimeoutError:  # it may still come through; nothing is stored twice
+                workflow.logger.warning("%s: a hook is not done", self._agent)
+        if self.busy or self._is_ahead():
+            left = patience - (workflow.now() - begun)
+            await self._carry(left, dreams=wanted)
+
+    async def _finish_as_before(self) -> None:
+        """Do what runs did that were recorded before there were hand-overs."""
         await self.settle()
         if self._on & {"end", "complete"}:
             self._dream_if_ahead()
         await self.settle()
-        if self.continued:  # a transcript has the whole of a conversation, or none of it
+        if self.continued:
             await self.append_transcript()
-        for task in self._tasks:
-            task.cancel()
 
-    async def append_transcript(self) -> None:
-        """Append what the transcript lacks; a store that does not take it is a warning."""
+    async def append_transcript(self, within: timedelta | None = None) -> None:
+        """Append what the transcript lacks; a store that does not take it in time is a warning."""
         if not self.memory.is_ahead_of(self._store):
             return
         try:
-            await self.memory.append_transcript(self._store)
+            await self.memory.append_transcript(self._store, within=within)
             self.undreamt = True
         except ActivityError as error:
             raise_cancellation(error)
@@ -148,21 +201,32 @@ class Background:
 
     async def _work(self) -> None:
         while True:
-            await workflow.wait_condition(lambda: bool(self._queue))
+            await workflow.wait_condition(lambda: bool(self._queue) and not self._held)
             value = self._queue.pop(0)
-            self._busy = True
+            self.busy = True
             try:
                 await self._dream(value)
             finally:
-                self._busy = False
+                self.busy = False
 
     async def _dream(self, value: str | None) -> None:
         if self._hook is None:
             return
+        if workflow.patched(PATCH):
+            await self._carry(None)  # nobody waits
+            return
         before = self._hook.started
         await run_hooks([self._hook], self._agent, value)
-        self.undreamt = self._hook.started == before
-        if not self.undreamt:
+        self._dreamt(self._hook.started > before)
+
+    async def _carry(self, patience: timedelta | None, *, dreams: bool = True) -> None:
+        started = await self._carrier.carry(self._agent, patience, dreams=dreams)
+        if dreams and self._hook is not None:
+            self._dreamt(started)
+
+    def _dreamt(self, started: bool) -> None:
+        self.undreamt = not started
+        if started:
             self.last_dream = workflow.now()
             self.on_dream()
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from temporalio import workflow
-from temporalio.exceptions import ActivityError, is_cancelled_exception
+from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
 
 from agentmem.approvals import Approval, Approvals
 from agentmem.contracts import Definition, ToolRun, ToolSpec
@@ -24,6 +24,7 @@ LIMIT_REACHED = (
     "have."
 )
 NOT_APPROVED = "Not run: a person did not approve it"
+UNKNOWN = "Not run: the tool {name} is not available any more."
 NOT_BEGUN = "Not run: the turn was cancelled before it began."
 INTERRUPTED = "Interrupted before it ended; it may have taken effect. It was not run again."
 
@@ -142,7 +143,7 @@ class Batch:
             return False
         if spec.name == ASK_USER.name:
             return is_question(call.name, call.arguments)
-        return spec.approval or bool({spec.name, "*"} & set(self._definition.approve))
+        return self._definition.asks_before(spec)
 
     async def _one(self, call: ToolCall, decision: asyncio.Task[Approval] | None) -> None:
         self._results[call.id] = await self._result(call, decision)
@@ -184,6 +185,8 @@ class Batch:
         except ActivityError as error:
             if is_cancelled_exception(error):
                 return Said(INTERRUPTED)
+            if _is_unknown(error) and workflow.patched("tool-that-no-worker-knows"):
+                return Said(UNKNOWN.format(name=spec.name))
             why = describe(error)
             return Said(f"Error: {spec.name} failed: {why}. It may have taken effect.")
 
@@ -217,6 +220,11 @@ class Batch:
             # The activity may have left another result of this id in a worker's cache.
             attempt=0,
         )
+
+
+def _is_unknown(error: ActivityError) -> bool:
+    """Tell whether the worker that took a call does not have the tool; the SDK's word for that."""
+    return isinstance(error.cause, ApplicationError) and error.cause.type == "NotFoundError"
 
 
 def _answered(answer: Approval) -> Said:

@@ -15,7 +15,9 @@ from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
 from agentmem.contracts import Answer
-from agentmem.errors import ConfigurationError, RollingOver, SessionBusy
+from agentmem.errors import ConfigurationError, SessionBusy
+from agentmem.inputs import MESSAGE_BYTES, parse_text
+from agentmem.values import encoded_size
 
 DEFAULT_ADDRESS = "localhost:7233"
 
@@ -25,8 +27,17 @@ PATIENCE = timedelta(seconds=10)
 SEND_PATIENCE = timedelta(seconds=60)
 """How long to wait for a session that is changing to a new run, or has many messages waiting."""
 
-# The last is the server's own: a worker ended a task without a word on a message that came with it.
-_LATER = {RollingOver.__name__, SessionBusy.__name__, "UnprocessedUpdate"}
+# RollingOver is what sessions of earlier versions say. The last is the server's own: a worker ended
+# a task without a word on a message that came with it.
+_LATER = {SessionBusy.__name__, "RollingOver", "UnprocessedUpdate"}
+
+# What came in the very moment of a change is taken back; a server or a session is overloaded, or
+# closing; a server is being restarted. The turn's id makes a second try safe.
+_RETRYABLE = {
+    RPCStatusCode.FAILED_PRECONDITION,
+    RPCStatusCode.RESOURCE_EXHAUSTED,
+    RPCStatusCode.UNAVAILABLE,
+}
 
 
 def connection() -> ClientConnectConfig:
@@ -109,7 +120,19 @@ async def running_dreams(client: Client) -> list[str]:
 
     One that began in the last moments may be missing: the server lists workflows with a delay.
     """
-    query = "WorkflowId STARTS_WITH 'dream/' AND ExecutionStatus = 'Running'"
+    return await _running(client, "WorkflowId STARTS_WITH 'dream/'")
+
+
+async def running_hand_overs(client: Client) -> list[str]:
+    """Return the ids of the hand-overs that wait for their stores now.
+
+    One that began in the last moments may be missing: the server lists workflows with a delay.
+    """
+    return await _running(client, "WorkflowType = 'agent_hand_over'")
+
+
+async def _running(client: Client, which: str) -> list[str]:
+    query = f"{which} AND ExecutionStatus = 'Running'"
     return [found.id async for found in client.list_workflows(query)]
 
 
@@ -128,14 +151,17 @@ async def ask(
         turn: The turn's id. Sending the same id again gives the same answer and asks no model,
             so choose it where a caller may retry; one is made up otherwise. A session remembers
             its last 32 turns.
-        patience: How long to try again while the session does not take the message: it is
-            changing to a new run, or four messages are waiting in it.
+        patience: How long to try again while the session does not take the message: four messages
+            are waiting in it, or the server does not take it now.
 
     Raises:
+        InvalidInput: The message is over 1 MiB encoded; nothing was sent.
         WorkflowUpdateFailedError: The turn failed, or the session did not take the message; the
             cause is an ApplicationError whose type says which. The session goes on.
         temporalio.service.RPCError: There is no such session, or it has ended.
     """
+    if encoded_size(message) > MESSAGE_BYTES:
+        parse_text([message], "the message")  # the server could not even answer it
     turn = turn or str(uuid4())
     deadline = asyncio.get_running_loop().time() + patience.total_seconds()
     pause = 0.05
@@ -150,9 +176,7 @@ async def ask(
             if not later or asyncio.get_running_loop().time() > deadline:
                 raise
         except RPCError as error:
-            # What came in the very moment of the change is taken back; the turn's id makes a
-            # second try safe.
-            later = error.status == RPCStatusCode.FAILED_PRECONDITION
+            later = error.status in _RETRYABLE
             if not later or asyncio.get_running_loop().time() > deadline:
                 raise
         await asyncio.sleep(pause)

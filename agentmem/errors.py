@@ -13,8 +13,7 @@ AgentMemError (a temporalio ApplicationError: raised in workflow code it fails t
 ├── ToolError                              a tool failed, with a text that the model may read
 ├── DreamFailed                            a dream ended without a commit; the store is unchanged
 ├── TurnFailed                             a turn ended without an answer; the session goes on
-├── SessionBusy                            too many messages are waiting; send again later
-└── RollingOver                            the session is changing to a new run; send again now
+└── SessionBusy                            too many messages are waiting; send again later
 """
 
 from typing import Any
@@ -89,5 +88,5 @@ class SessionBusy(AgentMemError):
     """Too many messages are waiting in this session; send again when one is answered."""
 
 
-class RollingOver(AgentMemError):
-    """The session is about to continue as a new run; send again in a moment."""
+RollingOver = SessionBusy
+"""The former name of a refusal that no session gives any more; goes with the next release."""

@@ -3,6 +3,7 @@
 import asyncio
 from typing import cast
 
+from pydantic import ValidationError
 from temporalio.exceptions import (
     ActivityError,
     ApplicationError,
@@ -12,6 +13,7 @@ from temporalio.exceptions import (
     is_cancelled_exception,
 )
 
+from agentmem.contracts.calls import FailedCall
 from agentmem.values import clip
 
 TEXT_BYTES = 4096
@@ -24,11 +26,28 @@ def describe(error: BaseException) -> str:
     return clip(_text(error), TEXT_BYTES)
 
 
+def failed_call(error: BaseException) -> FailedCall:
+    """Return what a failed model call says beside its text; nothing where it says nothing."""
+    cause = error.cause if isinstance(error, ActivityError) else error
+    if isinstance(cause, ApplicationError) and cause.details:
+        return _parsed(cause.details[0])
+    if isinstance(cause, TimeoutError) and cause.last_heartbeat_details:
+        return _parsed({"paid": cause.last_heartbeat_details[0]})
+    return FailedCall()
+
+
+def _parsed(detail: object) -> FailedCall:
+    try:
+        return FailedCall.model_validate(detail)
+    except ValidationError:  # somebody else's
+        return FailedCall()
+
+
 def raise_cancellation(error: BaseException) -> None:
     """Raise a cancellation on, and do nothing for any other error.
 
     An activity that was cancelled with its caller fails as an `ActivityError`. It goes on as the
-    `asyncio.CancelledError` that it was: `asyncio.timeout` and `wait_for` know no other.
+    `asyncio.CancelledError` that it was: `asyncio.timeout` knows no other.
     """
     if not is_cancelled_exception(error):
         return

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from temporalio import workflow
 
+from agentmem.deadline import within
 from agentmem.failures import describe
 
 Hook: TypeAlias = Callable[[str, Any], Awaitable[None] | None]
@@ -25,8 +26,10 @@ async def run_hooks(hooks: Sequence[Hook], agent: str, value: Any) -> None:
     for hook in hooks:
         try:
             outcome = hook(agent, value)
-            if inspect.isawaitable(outcome):
-                await asyncio.wait_for(outcome, HOOK_TIMEOUT.total_seconds())
+            if inspect.isawaitable(outcome) and _bounds_itself(hook):
+                await outcome
+            elif inspect.isawaitable(outcome):
+                await within(HOOK_TIMEOUT, outcome)
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is None or task.cancelling():
@@ -36,6 +39,12 @@ async def run_hooks(hooks: Sequence[Hook], agent: str, value: Any) -> None:
             workflow.logger.warning("hook %s took over %s", _name(hook), HOOK_TIMEOUT)
         except Exception as error:
             workflow.logger.warning("hook %s failed: %s", _name(hook), describe(error))
+
+
+def _bounds_itself(hook: Hook) -> bool:
+    """Tell whether a hook keeps its own time: what it starts must not be given up half-way."""
+    says: Callable[[], bool] | None = getattr(hook, "bounds_itself", None)
+    return says is not None and says()
 
 
 def _name(hook: Hook) -> str:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 from pydantic_core import from_json, to_json
+from temporalio import workflow
 
 from agentmem.errors import InvalidInput
 from agentmem.packing import unpack
@@ -64,6 +65,35 @@ def parse_run(
     if len(args) == 2 and isinstance(args[1], bytes):
         return parse_input(model, args[:1], what), unpack(state, args[1], "the second argument")
     return parse_input(model, args, what), None
+
+
+class NewerVersion(Exception):
+    """A run of ours handed on what this version cannot read.
+
+    It is no failure of the workflow, so the task fails and is tried again: a worker of the newer
+    version takes it.
+    """
+
+
+def handed_on(error: InvalidInput, *, by_parent: bool = False) -> InvalidInput | NewerVersion:
+    """Return what an input that cannot be read means, in workflow code.
+
+    A caller's mistake fails the workflow. What an earlier run of the same workflow handed on, or
+    our own code to its child, is no mistake: a newer version wrote it.
+
+    Args:
+        error: Why it cannot be read.
+        by_parent: Whether the workflow is a child that our own code starts.
+    """
+    info = workflow.info()
+    # A cron schedule and a retry give the caller's own input to their next run.
+    is_continued = info.continued_run_id and not info.cron_schedule and info.attempt == 1
+    if not is_continued and not (by_parent and info.parent is not None):
+        return error
+    return NewerVersion(
+        f"{error.message}. A newer version of agentmem wrote this; the task is tried again until "
+        "a worker of that version takes it"
+    )
 
 
 def parse_text(args: Sequence[Any], what: str) -> str:

@@ -11,18 +11,26 @@ from temporalio.exceptions import ActivityError, TimeoutError
 from agentmem import contracts
 from agentmem.approvals import Approvals
 from agentmem.batch import Batch
-from agentmem.compact import Compaction
+from agentmem.compact import Compaction, counted, overhead
 from agentmem.contracts import Answer, Definition, ModelCall, ModelReply, Usage
 from agentmem.errors import TurnFailed
-from agentmem.failures import describe, raise_cancellation
+from agentmem.failures import describe, failed_call, raise_cancellation
 from agentmem.memory.working import WorkingMemory
-from agentmem.messages import Message
+from agentmem.messages import Role
 from agentmem.policies import model_options
 from agentmem.response_format import ResponseFormat
-from agentmem.values import JSONObject
+from agentmem.values import JSONObject, clip
 
 REPAIRS = 2
 """How often an answer that does not keep its response format is asked for again."""
+
+SAID_BYTES = 2_048
+"""Encoded bytes of what a turn said before it failed, in the text of its error."""
+
+REFUSALS = ("refused", "invalid", "large")
+"""Kinds of failed calls that the same prompt would meet again."""
+
+LEFT_OUT = "[This result is left out: the model's provider refused the request that held it.]"
 
 TURN_BYTES = 20 * 1024 * 1024
 """Bytes of history at which a turn runs no more tools: at 50 MiB Temporal ends the workflow, and
@@ -51,10 +59,12 @@ class Loop:
         self._memory = memory
         self._approvals = approvals
         self._on_pause = on_pause
-        self._compaction = Compaction(memory, self._spend)
+        fixed = sum(overhead(definition).values()) if memory.settings.compact_model else 0
+        self._compaction = Compaction(memory, self._spend, fixed)
         self._spent = spent
         self._format = response_format
         self._deadline = workflow.now() + timedelta(minutes=definition.turn_minutes)
+        self._taken = 0  # messages of the turn that the provider has been shown and took
         self.usage = Usage()
 
     async def turn(self, content: str | list[JSONObject]) -> Answer:
@@ -71,13 +81,16 @@ class Loop:
         try:
             reply = await self._answer()
         except (Exception, asyncio.CancelledError) as error:
+            left_out = self._leave_out(error)
             self._close()
             raise_cancellation(error)
             if isinstance(error, TurnFailed):
                 raise
-            why = self._why(error)
+            why = f"{self._why(error)}{left_out}"
             workflow.logger.warning("turn %d failed: %s", self._memory.turn, why)
             raise TurnFailed(why) from error
+        finally:
+            self._memory.end_turn()
         text = reply.message.text
         return Answer(
             turn=self._memory.turn,
@@ -94,6 +107,25 @@ class Loop:
         where = f"the model {agent.model}, turn_minutes {agent.turn_minutes:g}: " if late else ""
         return f"{where}{describe(error)}"
 
+    def _leave_out(self, error: BaseException) -> str:
+        """Take out the tool results that a provider refuses, for they would end each later turn.
+
+        The model took the turn so far, and refuses it with the results that came last.
+
+        Returns:
+            What was left out, in words for people.
+        """
+        if failed_call(error).kind not in REFUSALS:
+            return ""
+        messages = self._memory.turn_messages()
+        newest = [m for m in messages[self._taken :] if m.role is Role.TOOL_RESULT]
+        if not newest or not workflow.patched("refused-results"):
+            return ""
+        for result in newest:
+            self._memory.leave_out(result, LEFT_OUT)
+        names = ", ".join(dict.fromkeys(result.name for result in newest))
+        return f" The results of {names}, which it refused, are left out from now on."
+
     def _close(self) -> None:
         if not any(message.calls for message in self._memory.turn_messages()):
             self._memory.log.drop_turn(self._memory.turn)
@@ -103,14 +135,14 @@ class Loop:
         limit = self._definition.max_tool_calls
         made = 0
         step = 0
-        self._check_budget()
-        await self._compaction.run()
         while True:
+            self._check_budget()
+            await self._compaction.run()
             step += 1
             reply = await self._ask(step, may_call=made < limit and _has_room())
             calls = reply.message.calls
             if not calls:
-                return self._keep(await self._repaired(step, reply))
+                return self._keep(self._answered(await self._repaired(step, reply)))
             self._keep(reply)
             batch = Batch(
                 self._definition,
@@ -149,6 +181,32 @@ class Loop:
             )
         return reply
 
+    def _answered(self, reply: ModelReply) -> ModelReply:
+        """Return a reply that says something.
+
+        Raises:
+            TurnFailed: It says nothing, which is no answer.
+        """
+        if reply.message.text.strip() or not workflow.patched("blank-is-no-answer"):
+            return reply
+        agent = self._definition
+        why = f"{reply.reason or reply.finish}, {reply.usage.completion} tokens written"
+        hint = ""
+        if reply.finish == "length":
+            hint = f"; it may need more than max_tokens {agent.max_tokens}"
+        elif reply.finish == "tool_limit":
+            hint = f"; it wanted to call more tools than max_tool_calls {agent.max_tool_calls}"
+        raise TurnFailed(
+            f"the model {agent.model} gave no answer: its reply has no text (finish reason "
+            f"{why}){hint}{self._said_before()}"
+        )
+
+    def _said_before(self) -> str:
+        """Say what the turn said beside its tool calls: it may well be the answer."""
+        said = [m.text for m in self._memory.turn_messages() if m.role is Role.ASSISTANT]
+        text = "\n\n".join(filter(str.strip, said))
+        return f". Before that it said: {clip(text, SAID_BYTES)}" if text else ""
+
     def _problem(self, reply: ModelReply) -> str:
         if reply.problem or reply.finish == "content_filter":
             return reply.problem
@@ -166,9 +224,12 @@ class Loop:
         except ActivityError as error:
             if not await self._compaction.recover(error):
                 raise
-            reply = await self._execute(self._call(step, may_call=may_call, **repair))
+            try:
+                reply = await self._execute(self._call(step, may_call=may_call, **repair))
+            except ActivityError:
+                self._compaction.failed_again()
+                raise
         self._memory.prompt_tokens = reply.usage.prompt
-        self._spend(reply.usage)
         return reply if may_call else _without_calls(reply)
 
     async def _execute(self, call: ModelCall) -> ModelReply:
@@ -177,9 +238,14 @@ class Loop:
         if left <= timedelta():
             minutes = self._definition.turn_minutes
             raise TurnFailed(f"the model calls of this turn took over {minutes:g} minutes")
-        return await workflow.execute_activity(
-            contracts.model, call, **model_options(self._definition, left)
-        )
+        try:
+            reply = await workflow.execute_activity(contracts.model, call, **model_options(left))
+        except ActivityError as error:
+            self._spend(counted(failed_call(error).paid))
+            raise
+        self._spend(reply.usage.plus(counted(reply.paid)))
+        self._taken = len(self._memory.turn_messages())
+        return reply
 
     def _call(
         self, step: int, *, may_call: bool, aside: tuple[str, ...] = (), repair: str = ""
@@ -199,21 +265,30 @@ class Loop:
             seconds=agent.reply_minutes * 60,
             stream=agent.stream,
             repair=repair,
+            budget=self._left(),
+            approve=[spec.name for spec in agent.tools if agent.asks_before(spec)],
         )
 
     def _spend(self, usage: Usage) -> None:
         self.usage = self.usage.plus(usage)
 
     def _check_budget(self) -> None:
-        agent = self._definition
-        in_all = self._spent.plus(self.usage)
-        for budget, used, whose in (
-            (agent.budget, in_all, "budget"),
-            (agent.turn_budget, self.usage, "budget of a turn"),
-        ):
-            spent = used.prompt + used.completion
-            if budget is not None and spent >= budget:
+        for budget, spent, whose in self._budgets():
+            if spent >= budget:
                 raise TurnFailed(f"the {whose}, {budget} tokens, is used up ({spent} spent)")
+
+    def _budgets(self) -> list[tuple[int, int, str]]:
+        """Return each budget that there is, what is spent of it, and its name."""
+        agent = self._definition
+        found = (
+            (agent.budget, self._spent.plus(self.usage), "budget"),
+            (agent.turn_budget, self.usage, "budget of a turn"),
+        )
+        return [(b, used.prompt + used.completion, n) for b, used, n in found if b is not None]
+
+    def _left(self) -> int | None:
+        """Return the tokens that may still be spent; None without any budget."""
+        return min((budget - spent for budget, spent, _ in self._budgets()), default=None)
 
 
 def _has_room() -> bool:
@@ -229,5 +304,4 @@ def _without_calls(reply: ModelReply) -> ModelReply:
     """Take away calls that were not allowed any more, keeping the text."""
     if not reply.message.calls:
         return reply
-    message: Message = reply.message.replace(calls=[])
-    return reply.replace(message=message, finish="tool_limit")
+    return reply.replace(message=reply.message.without_calls(), finish="tool_limit")

@@ -11,6 +11,13 @@ IMAGE_TOKENS = 1_000
 """What an image part counts, whatever its bytes: providers price an image by its size on screen,
 and a data URI counted as text would be hundreds of thousands of tokens."""
 
+CODE_CALLS = "t0."
+"""Begins the ids of calls that code memorized: they belong to no turn of an agent."""
+
+
+THOUGHT = "thought"
+"""The type of a reasoning part that is never sent: what a model thought inside of its text."""
+
 
 class Role(StrEnum):
     """Who speaks in a message."""
@@ -31,6 +38,8 @@ class ToolCall(Wire):
         arguments: The arguments; empty when the model sent none.
         problem: Why the call cannot run (broken arguments), in words for the model.
         fields: What the provider attached to the call, sent back unchanged.
+        bound: The arguments as the tool gets them, defaults included, for a call that needs a
+            person's approval; empty where they are just the arguments.
     """
 
     id: str
@@ -38,6 +47,12 @@ class ToolCall(Wire):
     arguments: JSONObject = {}
     problem: str = ""
     fields: JSONObject = {}
+    bound: JSONObject = {}
+
+    @property
+    def given(self) -> JSONObject:
+        """The arguments that a person is shown and that the tool runs with."""
+        return self.bound or self.arguments
 
 
 class Message(Wire):
@@ -56,6 +71,8 @@ class Message(Wire):
         name: The tool that gave a tool result.
         failed: Whether a tool result reports an error.
         recalled: Whether a tool result shows what long-term memory already knows.
+        vendor: Whose `reasoning` and `fields` are, those of its calls too: no other vendor gets
+            them. Empty where there are none, and in what older versions wrote.
         attempt: Which attempt of its activity made it; 0 where workflow code made it in place of
             an activity that gave none. Part of a message's identity in caches:
             an attempt whose answer was lost may have made another one under that id.
@@ -73,7 +90,15 @@ class Message(Wire):
     name: str = ""
     failed: bool = False
     recalled: bool = False
+    vendor: str = ""
     attempt: int = 1
+
+    def without_calls(self) -> "Message":
+        """Return the text alone of a reply whose calls are not to run.
+
+        Reasoning goes with them: signed for the whole reply, it is refused beside a part of it.
+        """
+        return self.replace(calls=[], reasoning=[], fields={})
 
     @property
     def text(self) -> str:
@@ -98,7 +123,8 @@ def estimate_tokens(message: Message) -> int:
     size = len(message.text.encode("utf-8", "replace"))
     for call in message.calls:
         size += len(call.name) + len(dump_json(call.arguments).encode("utf-8", "replace"))
-    size += sum(len(dump_json(part).encode("utf-8", "replace")) for part in message.reasoning)
+    sent = [part for part in message.reasoning if part.get("type") != THOUGHT]
+    size += sum(len(dump_json(part).encode("utf-8", "replace")) for part in sent)
     images = 0
     if not isinstance(message.content, str):
         images = sum(part.get("type") != "text" for part in message.content)

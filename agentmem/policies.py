@@ -5,7 +5,6 @@ from typing import TypedDict
 
 from temporalio.common import Priority, RetryPolicy
 
-from agentmem.contracts.agents import Definition
 from agentmem.contracts.calls import ToolSpec
 from agentmem.contracts.dream_settings import DreamLimits, PhaseSettings
 
@@ -29,26 +28,32 @@ class ActivityOptions(TypedDict, total=False):
 HEARTBEAT = timedelta(seconds=10)
 """A worker that died in the middle of an activity is noticed after this long."""
 
+# Without a bound on attempts: a worker's restart ends one, and is no failure of the model. The
+# worker counts the model's own failures, and does not retry the last (`activities/attempts.py`);
+# what bounds the attempts together is their time. The model's failures name their own waits, so
+# the interval is for restarts.
+_RESTARTED = RetryPolicy(
+    maximum_interval=timedelta(seconds=2), non_retryable_error_types=_TOO_LARGE
+)
+
 # A model may think for minutes; Temporal owns the retries, litellm's are off.
 MODEL: ActivityOptions = {
     "start_to_close_timeout": timedelta(minutes=10),
     "schedule_to_close_timeout": timedelta(minutes=15),
     "heartbeat_timeout": HEARTBEAT,
-    "retry_policy": RetryPolicy(maximum_attempts=5, non_retryable_error_types=_TOO_LARGE),
+    "retry_policy": _RESTARTED,
 }
 
 
-def model_options(definition: Definition, left: timedelta) -> ActivityOptions:
-    """Return the options for one model call of an agent.
+def model_options(left: timedelta) -> ActivityOptions:
+    """Return the options for one model call of a turn.
 
     Args:
-        definition: The agent.
         left: Of the time that the turn's model calls may take together.
     """
-    reply = timedelta(minutes=definition.reply_minutes)
-    # Our own error of a silent model, which names it, comes before Temporal's.
-    one = left if definition.stream else reply + timedelta(minutes=1)
-    return {**MODEL, "start_to_close_timeout": min(one, left), "schedule_to_close_timeout": left}
+    # An attempt may wait for the provider's rate limit first. The request itself has a timeout of
+    # its own, and heartbeats tell of a worker that died.
+    return {**MODEL, "start_to_close_timeout": left, "schedule_to_close_timeout": left}
 
 
 # The user's turn waits for it, and goes on without a summary.
@@ -56,7 +61,7 @@ COMPACT: ActivityOptions = {
     "start_to_close_timeout": timedelta(minutes=5),
     "schedule_to_close_timeout": timedelta(minutes=10),
     "heartbeat_timeout": HEARTBEAT,
-    "retry_policy": RetryPolicy(maximum_attempts=3, non_retryable_error_types=_TOO_LARGE),
+    "retry_policy": _RESTARTED,
 }
 
 # Short statements on a store: slow means broken, and a retry may find it mended. Attempts bound
@@ -66,6 +71,30 @@ MEMORY: ActivityOptions = {
     "start_to_close_timeout": timedelta(seconds=10),
     "retry_policy": RetryPolicy(maximum_attempts=5, non_retryable_error_types=_TOO_LARGE),
 }
+
+# A store is told of a session that begins, for a second at the most. A worker that does not know
+# the agent says itself whether another one may.
+RESOLVE: ActivityOptions = {
+    "start_to_close_timeout": timedelta(seconds=10),
+    "retry_policy": RetryPolicy(
+        initial_interval=timedelta(milliseconds=500),
+        maximum_interval=timedelta(seconds=2),
+        maximum_attempts=400,
+        non_retryable_error_types=_TOO_LARGE,
+    ),
+}
+# Temporal takes no timeout of zero.
+_SHORTEST = timedelta(milliseconds=100)
+
+
+def memory_within(left: timedelta | None) -> ActivityOptions:
+    """Return the options for a statement on a store that must be over in time.
+
+    Args:
+        left: How long somebody waits for it, a free worker included; None if nobody does.
+    """
+    return MEMORY if left is None else {**MEMORY, "schedule_to_close_timeout": max(left, _SHORTEST)}
+
 
 # A dream never competes with turns: lower priority (1 is the highest, 3 the default).
 _BACKGROUND = Priority(priority_key=5)
@@ -118,6 +147,20 @@ COMMIT: ActivityOptions = {
     "retry_policy": RetryPolicy(maximum_attempts=5, non_retryable_error_types=_TOO_LARGE),
     "priority": _BACKGROUND,
 }
+
+# Nobody waits for a hand-over. An attempt is short, so that a store that hangs keeps no slot of the
+# worker; the wait between two grows to ten minutes and adds no event. The worker's setting says
+# when the activity gives up, and no timeout here: it would stand in the history.
+HAND_OVER: ActivityOptions = {
+    "start_to_close_timeout": timedelta(minutes=2),
+    "heartbeat_timeout": HEARTBEAT,
+    "retry_policy": RetryPolicy(
+        maximum_interval=timedelta(minutes=10), non_retryable_error_types=_TOO_LARGE
+    ),
+}
+
+HAND_OVER_RUN_TIMEOUT = timedelta(days=31)
+"""A hand-over that no worker knows would wait for ever."""
 
 DREAM_WORK = timedelta(minutes=75)
 """How long one run of a dream may take, without the time that it waits."""

@@ -2,21 +2,27 @@
 
 from dataclasses import dataclass
 
+from temporalio import workflow
+
 from agentmem.agent import Assistant, equip, resolve
 from agentmem.approvals import Approvals
 from agentmem.background import Background
 from agentmem.compact import Compaction
 from agentmem.contracts import AgentInput, Definition, DreamSettings, Resolve, Store
+from agentmem.dreaming.hand_over import END_PATIENCE
 from agentmem.dreaming.hook import dream
-from agentmem.errors import InvalidInput
+from agentmem.errors import ConfigurationError, InvalidInput
 from agentmem.memory.carried import CarriedMemory
 from agentmem.memory.compaction import tokens
 from agentmem.memory.long_term import LongTermMemory
 from agentmem.memory.references import ProviderReference
 from agentmem.memory.working import WorkingMemory
 from agentmem.packing import PACKED_BYTES, pack
-from agentmem.rollover import SessionState
+from agentmem.rollover import PATCH, SessionState
 from agentmem.turns import Turns
+
+RESOLVED_AGAIN = "agent-of-each-run"
+"""The patch of runs that ask what their agent is now; earlier ones keep what they were handed."""
 
 SUMMARIES = 8
 """The most summaries that one change of runs asks for, where a conversation does not fit."""
@@ -38,19 +44,33 @@ class Session:
     memory: WorkingMemory
     background: Background
 
-    async def hand_over(self, turns: Turns) -> bytes | None:
-        """Return what the next run needs, once nothing goes on any more.
+    async def prepare_change(self) -> None:
+        """Make ready for a new run while messages are taken as ever.
 
-        Hooks are waited for, and the transcript gets every message before it leaves this run; where
-        its store does not take them, they go along.
-
-        Returns:
-            At most 1 MiB; None if what must go along is more than that.
+        The transcript gets every message before it leaves this run; where its store does not take
+        them, they go along. No hook begins from here on: what is queued goes along too.
         """
+        self.background.hold()
+        await workflow.wait_condition(lambda: not self.background.busy)
+        self.background.continued = True
+        await self.background.append_transcript(END_PATIENCE)
+        if self._is_large():
+            async with self.memory.lock:  # between two turns
+                await self._compact()
+
+    async def settle(self) -> None:
+        """Wait for what goes on beside the turns, as runs of earlier versions did for a change."""
         await self.background.settle()
         self.background.continued = True
         await self.background.append_transcript()
         await self._compact()
+
+    def pack(self, turns: Turns) -> bytes | None:
+        """Return what the next run needs.
+
+        Returns:
+            At most 1 MiB; None if what must go along is more than that.
+        """
         # A hook that is not done by now is given up with this run.
         undreamt = self.background.undreamt or self.background.working
 
@@ -63,6 +83,7 @@ class Session:
                     outcomes=turns.outcomes(),
                     answers=self.background.answers,
                     undreamt=undreamt,
+                    queued=self.background.queued,
                     last_dream=self.background.last_dream,
                     memory=memory,
                 )
@@ -70,11 +91,14 @@ class Session:
 
         return self.memory.pack(packed)
 
+    def _is_large(self) -> bool:
+        # Not the packed size: how well bytes pack is no ground for a decision of a workflow.
+        return tokens(self.memory.log.groups) * 4 > 3 * PACKED_BYTES
+
     async def _compact(self) -> None:
         """Summarise what will not fit, where there is a model for that."""
         for _ in range(SUMMARIES):
-            # Not the packed size: how well bytes pack is no ground for a decision of a workflow.
-            if tokens(self.memory.log.groups) * 4 <= 3 * PACKED_BYTES:
+            if not self._is_large():
                 return
             if not await Compaction(self.memory, self.assistant.spend).run(overflow=True):
                 return
@@ -95,7 +119,16 @@ async def prepare(request: AgentInput, state: SessionState | None, approvals: Ap
     if not request.agent.strip():
         raise InvalidInput("field 'agent' is empty; name one of the worker's agents")
     continued = state is not None
-    state = state or SessionState(definition=await resolve(Resolve(agent=request.agent)))
+    if state is None:
+        workflow.set_current_details(
+            f"Asks the workers of the queue {workflow.info().task_queue} for the agent "
+            f"{request.agent!r}. The pending activity shows what they know."
+        )
+        asked = Resolve(agent=request.agent, scope=request.scope)
+        state = SessionState(definition=await resolve(asked))
+    elif workflow.patched(RESOLVED_AGAIN):
+        workflow.set_current_details(f"Turns: {state.turns}\n\nThe session begins its next run.")
+        state = state.replace(definition=await _resolved_again(state.definition))
     definition = state.definition
     settings = definition.working_memory.model_dump()
     memory = WorkingMemory(**settings, restore=state.memory if continued else None)
@@ -103,6 +136,8 @@ async def prepare(request: AgentInput, state: SessionState | None, approvals: Ap
     background = _background(definition, memory, long_term)
     background.continued, background.answers = continued, state.answers
     background.undreamt, background.last_dream = state.undreamt, state.last_dream
+    if state.queued and workflow.patched(PATCH):  # an older worker may have begun this run
+        background.queue()
 
     async def paused(_: str, __: object) -> None:
         await background.paused()
@@ -116,6 +151,19 @@ async def prepare(request: AgentInput, state: SessionState | None, approvals: Ap
     return Session(definition=definition, assistant=assistant, memory=memory, background=background)
 
 
+async def _resolved_again(before: Definition) -> Definition:
+    """Return an agent as its worker knows it now; facts stay where the session has them.
+
+    Where this worker does not know it any more, or not yet, it stays as it was.
+    """
+    try:
+        found = await resolve(Resolve(agent=before.name, at_once=True))
+    except ConfigurationError as error:
+        workflow.logger.warning("the agent %s stays as it was: %s", before.name, error.message)
+        return before
+    return found.replace(long_term_memory=before.long_term_memory)
+
+
 def _background(
     definition: Definition, memory: WorkingMemory, long_term: LongTermMemory | None
 ) -> Background:
@@ -124,6 +172,7 @@ def _background(
         # The worker's own store keeps what leaves the run where there is no other.
         store = long_term.store if long_term else Store(agent=definition.name, scope="")
         return Background(definition.name, memory, None, DreamSettings(on=[]), store)
+    memory.expect_transcript(long_term.store)
     hook = dream(
         working_memory=memory,
         long_term_memory=long_term,

@@ -1,17 +1,21 @@
 """Settings of a worker and of scripts, from the environment."""
 
+from datetime import timedelta
 from pathlib import Path
+from typing import Literal, Self
 
-from pydantic import Field, SecretStr, ValidationError
+from pydantic import Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from agentmem.contracts import TASK_QUEUE
 from agentmem.errors import ConfigurationError
+from agentmem.models.vendors import OLLAMA_CONTEXT
 
 AGENTS_FILE = Path("agentmem.toml")
 OFFLINE_MODEL = "agentmem/offline"
 DEFAULT_MODEL = "ollama/llama3.2"
 MESSAGE_CACHE_BYTES = 64 * 1024 * 1024
+RESOLVE_SECONDS = 20
 
 
 class Settings(BaseSettings):
@@ -27,9 +31,24 @@ class Settings(BaseSettings):
         database_url: The PostgreSQL database of the default provider; without one it is SQLite.
         data: The directory of SQLite files and of the embedded server.
         task_queue: The task queue that the worker polls.
+        resolve_seconds: For how long other workers are asked for an agent or a tool that this one
+            does not know; 20 by default, with `--dev` and in `local()` 0.
+        deployment: The name of the worker's deployment, for Worker Versioning; empty without it.
+        build_id: The build of that deployment which this worker is.
+        versioning: What a new version means for running workflows: `auto_upgrade`, they go on with
+            it at their next task; `pinned`, sessions at their next change of runs, others never.
+        model_rate: Requests per second to one model that the worker never exceeds; 0 for no such
+            bound. What a provider allows is learned from its refusals in any case.
+        slots: Activities that the worker runs at a time: model calls, tools, memory, dreams.
         message_cache_bytes: The most that the worker keeps of conversations' messages in memory.
         metrics: Where the worker's metrics can be read by Prometheus, as `host:port`; empty for
             nowhere.
+        ollama_context: Tokens of the context that Ollama's models get, the same for every request,
+            since another value would load the model again; 0 leaves it to Ollama.
+        health: Where the worker tells whether it lives and takes work, as `host:port`; empty for
+            nowhere.
+        hand_over_hours: For how long what a session said waits for a store that is away; less than
+            Temporal keeps workflows that have ended.
         transcript_days: For how many days what dreams have read stays in the transcript.
     """
 
@@ -43,9 +62,27 @@ class Settings(BaseSettings):
     database_url: SecretStr | None = None
     data: Path = Path(".agentmem")
     task_queue: str = Field(default=TASK_QUEUE, min_length=1)
+    resolve_seconds: float | None = Field(default=None, ge=0, le=600, allow_inf_nan=False)
+    deployment: str = ""
+    build_id: str = ""
+    versioning: Literal["auto_upgrade", "pinned"] = "auto_upgrade"
+    model_rate: float = Field(default=0, ge=0, allow_inf_nan=False)
+    slots: int = Field(default=500, ge=1, le=10_000)
     message_cache_bytes: int = Field(default=MESSAGE_CACHE_BYTES, ge=0)
     metrics: str = ""
+    ollama_context: int = Field(default=OLLAMA_CONTEXT, ge=0)
+    health: str = ""
+    hand_over_hours: float = Field(default=24, gt=0, le=720, allow_inf_nan=False)
     transcript_days: int = Field(default=30, ge=0, le=36_500)
+
+    @model_validator(mode="after")
+    def _whole_version(self) -> Self:
+        if bool(self.deployment) != bool(self.build_id):
+            raise ValueError(
+                "AGENTMEM_DEPLOYMENT and AGENTMEM_BUILD_ID together name the worker's version: set "
+                "both or neither"
+            )
+        return self
 
     @property
     def agents_file(self) -> Path | None:
@@ -63,6 +100,15 @@ class Settings(BaseSettings):
     def database(self) -> str | None:
         """The database's URL with its password, for the provider alone."""
         return self.database_url.get_secret_value() if self.database_url else None
+
+    def resolve_patience(self, *, dev: bool = False) -> timedelta:
+        """Return for how long other workers are asked for a name that this one does not know.
+
+        Args:
+            dev: Whether there is no other worker, unless the setting says otherwise.
+        """
+        default = 0 if dev else RESOLVE_SECONDS
+        return timedelta(seconds=default if self.resolve_seconds is None else self.resolve_seconds)
 
     def default_model(self, *, dev: bool = False) -> str:
         """Return the model of agents that name none.
@@ -87,5 +133,8 @@ def load_settings() -> Settings:
 
 def _in_words(error: ValidationError) -> list[str]:
     return [
-        f"AGENTMEM_{'_'.join(map(str, one['loc'])).upper()}: {one['msg']}" for one in error.errors()
+        f"AGENTMEM_{'_'.join(map(str, one['loc'])).upper()}: {one['msg']}"
+        if one["loc"]
+        else one["msg"].removeprefix("Value error, ")
+        for one in error.errors()
     ]

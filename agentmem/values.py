@@ -1,6 +1,7 @@
 """Values as they travel: JSON, compact models, and sizes in encoded bytes."""
 
 import json
+from collections.abc import Sequence
 from typing import Any, ClassVar, Self, TypeAlias, cast
 
 from pydantic import (
@@ -92,6 +93,19 @@ def encoded_size(text: str) -> int:
 def printable(text: str) -> str:
     """Return a name as it can be stored and shown: control characters and half pairs become `?`."""
     return "".join(char if char.isprintable() else "?" for char in text)
+
+
+def fair_limit(sizes: Sequence[int], room: int) -> int:
+    """Return the largest limit for each that keeps all together within a room.
+
+    What is smaller than the limit leaves its part to the others. Without sizes it is the room.
+    """
+    for taken, size in enumerate(sorted(sizes)):
+        limit = room // (len(sizes) - taken)
+        if size > limit:
+            return limit
+        room -= size
+    return max(sizes, default=0) + room
 
 
 def clip(text: str, limit: int, note: str = "") -> str:

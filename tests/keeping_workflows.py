@@ -3,6 +3,7 @@
 from temporalio import workflow
 
 from agentmem import agent, long_term_memory, named, postgresql, sqlite, working_memory
+from agentmem.agent import Assistant
 
 
 @workflow.defn
@@ -23,6 +24,38 @@ class Keeping:
             await memory.append_transcript(facts.store)
             await memory.append_transcript(facts.store)
         return first
+
+
+@workflow.defn
+class Chatting:
+    """Talks by updates, and appends what was said after each answer."""
+
+    def __init__(self) -> None:
+        self._memory = working_memory()
+        self._friend: Assistant | None = None
+        self._ended = False
+
+    @workflow.run
+    async def run(self, scope: str) -> None:
+        """Talk until it is told to end."""
+        self._facts = long_term_memory(sqlite("facts.db"), "friend", scope)
+        self._friend = await agent(
+            "Be a friend.", working_memory=self._memory, long_term_memory=self._facts
+        )
+        await workflow.wait_condition(lambda: self._ended)
+
+    @workflow.update
+    async def say(self, text: str) -> int:
+        """Answer; return how many messages the transcript has."""
+        await workflow.wait_condition(lambda: self._friend is not None)
+        assert self._friend is not None
+        await self._friend(text)
+        return await self._memory.append_transcript(self._facts.store)
+
+    @workflow.signal
+    def end(self) -> None:
+        """End it."""
+        self._ended = True
 
 
 @workflow.defn

@@ -1,10 +1,12 @@
 """Workflows with long conversations, in a light module: the sandbox imports it for each run."""
 
+import asyncio
 from typing import Any
 
 from temporalio import workflow
 
-from agentmem import agent, tool, working_memory
+from agentmem import WorkingMemory, agent, tool, working_memory
+from agentmem.errors import InvalidInput
 
 
 @tool(result_bytes=1024 * 1024)
@@ -17,6 +19,79 @@ def dump(number: int) -> str:
 def read_page(number: int) -> str:
     """Read a page of 20,000 characters."""
     return f"page {number} ".ljust(20_000, "p")
+
+
+FILE_BYTES = 59_000
+
+
+@tool
+def read_file(number: int) -> str:
+    """Read a file of 59 kB."""
+    middle = f"line of file {number}\n" * 5_000
+    return f"{opening(number)}\n{middle[: FILE_BYTES - 100]}\n{ending(number)}"
+
+
+def opening(number: int) -> str:
+    """Return how a file begins."""
+    return f"file {number} begins with code {number}{number}1"
+
+
+def ending(number: int) -> str:
+    """Return how a file ends."""
+    return f"file {number} ends with code {number}{number}9"
+
+
+@workflow.defn
+class Meddling:
+    """Adds messages of its own to a conversation while a turn runs in it."""
+
+    @workflow.run
+    async def run(
+        self, question: str, options: dict[str, Any], said: list[list[str]]
+    ) -> dict[str, Any]:
+        """Return the answer, what is in view, and the ids of what was added."""
+        memory = working_memory(**options.pop("memory"))
+        assistant = await agent("Be brief.", working_memory=memory, **options)
+        answering = asyncio.create_task(assistant(question))
+        added: list[str] = []
+        for role, content in said:
+            results = self._results(memory) + 1
+            await workflow.wait_condition(
+                lambda results=results: answering.done() or self._results(memory) >= results
+            )
+            added.append(await memory.memorize(role, content))
+        return {"answer": await answering, "recall": memory.recall(), "added": added}
+
+    def _results(self, memory: WorkingMemory) -> int:
+        return sum(entry["role"] == "tool_result" for entry in memory.recall())
+
+
+@workflow.defn
+class Memorizing:
+    """Takes over a conversation entry by entry, then asks a question in it."""
+
+    @workflow.run
+    async def run(self, entries: list[list[str]], question: str) -> dict[str, Any]:
+        """Return what was refused, the answer, what is in view, and what forgetting took."""
+        memory = working_memory()
+        refused: list[str] = []
+        for role, content in entries:
+            try:
+                await memory.memorize(role, content)
+            except InvalidInput as error:
+                refused.append(error.message)
+        answer = await (await agent("Be brief.", working_memory=memory))(question)
+        copy = working_memory()
+        for entry in memory.recall():
+            await copy.memorize(entry["role"], entry["content"])
+        ids = copy.keys()
+        return {
+            "refused": refused,
+            "answer": answer,
+            "recall": memory.recall(),
+            "copy": copy.recall(),
+            "forgot": [await copy.forget(one) for one in ids],
+        }
 
 
 @workflow.defn

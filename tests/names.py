@@ -8,20 +8,21 @@ from typing import Any
 
 import activities
 from agentmem import contracts, errors
-from agentmem.contracts import MESSAGES_QUERY
-from workflows.agent import AgentWorkflow
-from workflows.dream import AgentDream
+from agentmem.contracts import LACKING_QUERY, MESSAGES_QUERY
+from tests.replayer import WORKFLOW_MARK, our_workflows
 
 AGENT_UPDATES = {"send", "ask", "approve", "cancel_turn", "end"}
 AGENT_SIGNALS = {"approve", "cancel_turn", "end"}
-AGENT_QUERIES = {"messages", "status", "usage", "agentmem.messages"}
+AGENT_QUERIES = {"messages", "status", "usage", "agentmem.messages", "agentmem.lacking"}
 DREAM_SIGNALS = {"more"}
-WORKFLOWS = {"agent", "agent_dream"}
+HAND_OVER_SIGNALS = {"more"}
+WORKFLOWS = {"agent", "agent_dream", "agent_hand_over"}
 ACTIVITIES = {
     "agentmem.model",
     "agentmem.compact",
     "agentmem.resolve",
     "agentmem.append",
+    "agentmem.hand_over",
     "memory.recall",
     "memory.memorize",
     "memory.forget",
@@ -47,7 +48,6 @@ ERRORS = {
     "ModelCallError",
     "ModelUnavailable",
     "ProviderError",
-    "RollingOver",
     "SessionBusy",
     "StoreUnavailable",
     "ToolError",
@@ -57,13 +57,12 @@ ERRORS = {
 APPROVE = "approve"
 """Registered by the running workflow, not by its class; so is the query for messages."""
 
-_WORKFLOW_MARK = "__temporal_workflow_definition"
 _ACTIVITY_MARK = "__temporal_activity_definition"
 
 
 def workflow_types() -> dict[str, Any]:
     """Return what Temporal knows of our workflow classes, by type."""
-    found = [getattr(made, _WORKFLOW_MARK) for made in (AgentWorkflow, AgentDream)]
+    found = [getattr(made, WORKFLOW_MARK) for made in our_workflows()]
     return {definition.name: definition for definition in found}
 
 
@@ -100,7 +99,7 @@ def names_in_code() -> set[str]:
     names = set(workflow_types()) | set(declared_activities()) | set(implemented_activities())
     for workflow_type in workflow_types():
         names = names.union(*handlers(workflow_type).values())
-    names |= {MESSAGES_QUERY, *contracts.SEARCH_ATTRIBUTES, *error_types()}
+    names |= {MESSAGES_QUERY, LACKING_QUERY, *contracts.SEARCH_ATTRIBUTES, *error_types()}
     return names
 
 

@@ -6,6 +6,7 @@ from typing import Any
 from temporalio import workflow
 
 from agentmem import DreamLimits, agent, in_memory, long_term_memory, sqlite, working_memory
+from agentmem.approvals import approvals
 from agentmem.contracts import Store
 from agentmem.errors import TurnFailed
 
@@ -207,3 +208,26 @@ class CancelledHook:
 
         assistant = await agent("Be brief.", on_complete=[gives_up, note])
         return [await assistant("hi"), *told]
+
+
+@workflow.defn
+class Asking:
+    """Asks one question a run with a tool that needs approval, and shows who it waits for."""
+
+    @workflow.init
+    def __init__(self, more: int) -> None:
+        self._waiting = approvals()
+
+    @workflow.run
+    async def run(self, more: int) -> str:
+        """Return the last run's answer."""
+        assistant = await agent("Be brief.", tools=["wipe"])
+        answer = await assistant("go")
+        if more:
+            workflow.continue_as_new(more - 1)
+        return answer
+
+    @workflow.query
+    def status(self) -> dict[str, Any]:
+        """Return the calls that wait, as the `agent` workflow's query of this name does."""
+        return {"approvals": self._waiting.waiting()}

@@ -6,6 +6,7 @@ migrated once. `AGENTMEM_TEST_POSTGRES_URL` names another server, with the right
 """
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -17,7 +18,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import asyncpg
 import pytest
@@ -110,15 +111,39 @@ def embedded() -> Generator[str]:
         first = ["-D", data, "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C"]
         start = _starter(Path(folder))
         assert start("initdb", *first, "--no-sync", "--no-instructions").wait() == 0
-        # Far from this process's zone, and without the disk's guarantees.
-        settings = ["-c", "timezone=Asia/Kolkata", "-c", "max_connections=200", "-F"]
-        server = start("postgres", "-D", data, "-k", folder, "-h", "", *settings)
-        try:
-            _wait(server, Path(folder, "log"))
-            yield f"postgresql://postgres@/postgres?host={folder}"
-        finally:
-            server.send_signal(signal.SIGQUIT)  # at once: the data go with the folder
-            server.wait()
+        with _serving(start, Path(folder)) as url:
+            yield url
+
+
+@contextmanager
+def standby(primary: str) -> Generator[str]:
+    """Run a server that follows another one, until the end of the block; its URL.
+
+    Args:
+        primary: The other one's URL, as `embedded` gives it.
+    """
+    with tempfile.TemporaryDirectory(prefix="agentmem-pg-", dir=memory()) as folder:
+        if os.geteuid() == 0:
+            shutil.chown(folder, _UNPRIVILEGED)
+        start = _starter(Path(folder))
+        where = ["-h", parse_qs(urlsplit(primary).query)["host"][0], "-U", "postgres"]
+        copy = ["-D", f"{folder}/data", "--write-recovery-conf", "--checkpoint=fast", "--no-sync"]
+        assert start("pg_basebackup", *where, *copy).wait() == 0
+        with _serving(start, Path(folder)) as url:
+            yield url
+
+
+@contextmanager
+def _serving(start: Callable[..., subprocess.Popen[bytes]], folder: Path) -> Generator[str]:
+    # Far from this process's zone, and without the disk's guarantees.
+    settings = ["-c", "timezone=Asia/Kolkata", "-c", "max_connections=200", "-F"]
+    server = start("postgres", "-D", f"{folder}/data", "-k", str(folder), "-h", "", *settings)
+    try:
+        _wait(server, Path(folder, "log"))
+        yield f"postgresql://postgres@/postgres?host={folder}"
+    finally:
+        server.send_signal(signal.SIGQUIT)  # at once: the data go with the folder
+        server.wait()
 
 
 def memory() -> Path | None:
@@ -160,7 +185,8 @@ def _reachable(package: Path, folder: Path) -> Path:
 
 def _wait(server: subprocess.Popen[bytes], log: Path) -> None:
     deadline = time.monotonic() + 30
-    while b"ready to accept connections" not in log.read_bytes():
+    # A standby is ready to accept read-only ones.
+    while not re.search(rb"ready to accept (read-only )?connections", log.read_bytes()):
         assert server.poll() is None, log.read_text()
         assert time.monotonic() < deadline, log.read_text()
         time.sleep(0.02)

@@ -4,6 +4,7 @@ from typing import Any
 
 from temporalio import workflow
 
+from agentmem import agent
 from agentmem.contracts import ToolRun, ToolSpec
 from agentmem.errors import AgentMemError, InvalidFact
 from agentmem.memory.long_term import long_term_memory
@@ -83,3 +84,51 @@ class Forgetful:
     async def run(self) -> None:
         """Fail the workflow task."""
         raise KeyError("the bug")
+
+
+@workflow.defn
+class Patient:
+    """Takes updates for as long as it is let."""
+
+    @workflow.run
+    async def run(self) -> None:
+        """Wait."""
+        await workflow.wait_condition(lambda: False)
+
+    @workflow.update
+    async def say(self, text: str) -> int:
+        """Return the length of a text."""
+        return len(text)
+
+
+@workflow.defn
+class Handed:
+    """Goes on as another workflow, with arguments that a newer version may have written."""
+
+    @workflow.run
+    async def run(self, handed: list[Any]) -> None:
+        """Hand the rest on; text that is the state of a run is given as hexadecimal."""
+        kind, request, *state = handed
+        workflow.continue_as_new(
+            args=[request, *(bytes.fromhex(one) for one in state)], workflow=kind
+        )
+
+
+@workflow.defn
+class Unknowing:
+    """Makes an agent with a tool that no worker has."""
+
+    @workflow.run
+    async def run(self) -> None:
+        """Make it."""
+        await agent("Be brief.", tools=["no_such_tool"])
+
+
+@workflow.defn
+class Starts:
+    """Starts a dream as a child and waits for it."""
+
+    @workflow.run
+    async def run(self, name: str, request: dict[str, Any]) -> Any:
+        """Return what the dream gave."""
+        return await workflow.execute_child_workflow("agent_dream", request, id=name)

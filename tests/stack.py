@@ -62,19 +62,23 @@ async def stack(
     model_name: str = "openai/test-model",
     database_url: str | None = None,
     strict: bool = True,
+    **more: Any,
 ) -> AsyncGenerator[Stack, None]:
     """Run a worker whose model is a scripted one, on a task queue of its own.
 
-    With `strict` it refuses what is not deterministic, which a worker in use does not look for.
+    What else is given are settings of the worker. With `strict` it refuses what is not
+    deterministic, which a worker in use does not look for.
     """
     file = data / "agents.toml"
     file.write_text(agents)
+    given: dict[str, Any] = {"resolve_seconds": 0, **more}
     settings = Settings(
         agents=file,
         data=data,
         model=model_name,
         task_queue=task_queue or f"test-{uuid.uuid4()}",
         database_url=SecretStr(database_url) if database_url else None,
+        **given,
     )
     async with ScriptedModel(script) as model:
         os.environ.update(model.env())
@@ -110,6 +114,20 @@ async def status_where(
             if holds(status):
                 return status
             await asyncio.sleep(0.05)
+
+
+async def waiting_call(handle: WorkflowHandle[Any, Any], place: str) -> str:
+    """Wait for a call to need a person; returns the name under which it waits.
+
+    `place` is its turn, step and call: `t1.s1.c0`.
+    """
+
+    def named(status: JSONObject) -> list[str]:
+        calls = [str(one["call"]) for one in status["approvals"]]
+        return [call for call in calls if call.startswith(f"{place}-")]
+
+    [name] = named(await status_where(handle, named))
+    return name
 
 
 def last_user_text(messages: list[JSONObject]) -> str:

@@ -9,11 +9,12 @@ from temporalio.client import Client, Interceptor, OutboundInterceptor, Workflow
 from temporalio.service import RPCError, RPCStatusCode
 
 # The server's own doing: something arrived while the task was under way, so it is done once more;
-# or the workflow was terminated meanwhile.
+# or the workflow was terminated meanwhile; or the test reset it.
 _HARMLESS = {
     WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_FORCE_CLOSE_COMMAND,
     WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND,
     WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_UPDATE,
+    WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW,
 }
 
 

@@ -9,8 +9,9 @@ from temporalio import workflow
 from agentmem.approvals import approvals
 from agentmem.contracts import AgentInput, Answer
 from agentmem.details import session_details
-from agentmem.errors import AgentMemError, InvalidInput, RollingOver, SessionBusy, TurnFailed
-from agentmem.inputs import parse_run, parse_text
+from agentmem.dreaming.hand_over import ANSWER_PATIENCE, END_PATIENCE
+from agentmem.errors import AgentMemError, InvalidInput, SessionBusy, TurnFailed
+from agentmem.inputs import NewerVersion, handed_on, parse_run, parse_text
 from agentmem.memory.entries import page
 from agentmem.rollover import Rollover, SessionState
 from agentmem.session import Session, prepare
@@ -47,11 +48,14 @@ class AgentWorkflow:
         self._state: SessionState | None = None
         self._session: Session | None = None
         self._problem: AgentMemError | None = None
+        self._unreadable: NewerVersion | None = None
         self._approvals = approvals()
         self._turns = Turns()
         self._rollover = Rollover()
         self._ending = False
         self._changing = False
+        self._preparing: asyncio.Task[None] | None = None
+        self._holding = 0  # answers that wait for the change of runs
         self._first: int | None = None  # the place of the start's message
         try:  # read here already: an update may be checked before `run` begins
             self._request, self._state = parse_run(
@@ -63,7 +67,11 @@ class AgentWorkflow:
                 parse_text([self._request.message], "field 'message'")
                 self._first = self._turns.queue()  # it goes before every send
         except InvalidInput as error:
-            self._problem = error
+            found = handed_on(error)
+            if isinstance(found, InvalidInput):
+                self._problem = found
+            else:
+                self._unreadable = found
 
     @workflow.run
     async def run(self, *args: Any) -> Any:
@@ -71,7 +79,12 @@ class AgentWorkflow:
 
         Returns:
             The answer's text, or `{"turns": n}` for a session.
+
+        Raises:
+            NewerVersion: A newer version handed the run on; it fails the task and not the run.
         """
+        if self._unreadable is not None:
+            raise self._unreadable
         try:
             if self._problem is not None or self._request is None:
                 raise self._problem or InvalidInput("the input of agent is missing")
@@ -96,7 +109,8 @@ class AgentWorkflow:
         finally:
             if not changing:
                 await workflow.wait_condition(workflow.all_handlers_finished)
-                await self._session.background.finish()
+                waits = END_PATIENCE if self._request.session else ANSWER_PATIENCE
+                await self._session.background.finish(waits)
 
     async def _stay(self, request: AgentInput, session: Session) -> JSONObject:
         first = asyncio.create_task(self._first_turn(request.message))
@@ -118,11 +132,15 @@ class AgentWorkflow:
         """Return when the session is to end; go on in a new run when that is due before."""
         while True:
             await workflow.wait_condition(lambda: self._ending or self._rollover.is_due)
+            if self._rollover.stays_open and not self._ending:
+                await self._change_when_quiet(request, session)
+                continue
             await workflow.wait_condition(lambda: not self._turns.open)
             if self._ending:
                 return
-            self._changing = True
-            packed = await session.hand_over(self._turns)
+            self._changing = True  # only in runs of earlier versions, and their replay
+            await session.settle()
+            packed = session.pack(self._turns)
             # From here on no await: what comes now finds the next run, or this one again.
             await workflow.wait_condition(workflow.all_handlers_finished)
             self._changing = False
@@ -130,6 +148,38 @@ class AgentWorkflow:
                 self._rollover.postpone()
             elif not self._ending:
                 self._rollover.go_on(request, packed)
+
+    async def _change_when_quiet(self, request: AgentInput, session: Session) -> None:
+        """Prepare while messages are taken, and change in the task that ends the last open turn.
+
+        A message that comes in that task's time is not accepted yet, so the server gives it to the
+        next run: nobody is refused.
+        """
+        preparing = self._preparing = asyncio.create_task(session.prepare_change())
+        try:
+            await workflow.wait_condition(lambda: self._ending or self._can_change(session))
+        except asyncio.CancelledError:
+            preparing.cancel()
+            raise
+        self._preparing = None
+        if self._ending:
+            preparing.cancel()
+            return
+        packed = session.pack(self._turns)  # no await from here on
+        if packed is not None:
+            self._rollover.go_on(request, packed)
+        self._rollover.postpone()
+        session.background.hold(False)
+
+    def _can_change(self, session: Session) -> bool:
+        return (
+            self._is_prepared(session) and not self._turns.open and workflow.all_handlers_finished()
+        )
+
+    def _is_prepared(self, session: Session) -> bool:
+        """Tell whether nothing but open turns keeps the session from changing its run."""
+        preparing = self._preparing
+        return preparing is not None and preparing.done() and not session.background.busy
 
     async def _first_turn(self, message: str) -> None:
         if self._first is None:
@@ -143,6 +193,9 @@ class AgentWorkflow:
         """Wait for the turns before, then answer."""
         try:
             answer = await self._turns.run(turn, text, place, self._answerer)
+            if self._session is not None:
+                self._session.background.answered(answer.text)
+            return answer
         finally:
             # A turn that is evicted ends here too, where there is no workflow any more.
             if self._session is not None and workflow.in_workflow():
@@ -150,9 +203,30 @@ class AgentWorkflow:
                 limits = self._session.definition.run_limits
                 self._rollover.after_turn(limits, self._approvals.answers)
                 self._show()
-        if self._session is not None:
-            self._session.background.answered(answer.text)
-        return answer
+                await self._held(self._session)
+
+    async def _held(self, session: Session) -> None:
+        """Hold an answer of a run that is overdue until no turn is open: then the run changes.
+
+        A caller without its answer sends nothing, so the run gets quiet under any load. It is not
+        held while a person is waited for, which may take a day.
+        """
+        if not self._holds(session):
+            return
+        self._holding += 1
+        try:
+            await workflow.wait_condition(lambda: not self._holds(session))
+        finally:
+            self._holding -= 1
+
+    def _holds(self, session: Session) -> bool:
+        return (
+            self._rollover.is_overdue
+            and bool(self._turns.open)
+            and not self._ending
+            and not self._approvals.waiting()
+            and self._is_prepared(session)
+        )
 
     def _show(self) -> None:
         if self._session is not None:
@@ -184,12 +258,13 @@ class AgentWorkflow:
         if self._ending:
             raise InvalidInput("the session is ending; start a new one")
         # A turn that waits for a person postpones the change, for a day maybe.
-        if self._changing or (self._rollover.is_due and not self._approvals.waiting()):
-            raise RollingOver("the session is changing to a new run; send again in a moment")
+        due = self._rollover.is_due and not self._approvals.waiting()
+        if self._changing or (due and not self._rollover.stays_open):
+            raise SessionBusy("the session is changing to a new run; send again in a moment")
         self._rollover.check()
-        if self._turns.open >= OPEN_SENDS:
+        if (waiting := self._turns.open + self._holding) >= OPEN_SENDS:
             raise SessionBusy(
-                f"{self._turns.open} messages are waiting in this session already; "
+                f"{waiting} messages are waiting in this session already; "
                 "send again when one is answered"
             )
 

@@ -17,6 +17,7 @@ class AgentDream(DreamWorkflow):
 
         Raises:
             InvalidInput: The input is not that; the message names the field.
+            NewerVersion: A newer version started the dream, or its round before.
             DreamFailed: A phase or the commit failed, or the patience was used up.
         """
         return await self.dream(*args)

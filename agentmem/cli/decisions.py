@@ -9,6 +9,7 @@ import typer
 from agentmem.cli.people import By, person
 from agentmem.cli.stores import DEFAULT_STORE, Agent, AsJson, Database, Scope, Store, on_store
 from agentmem.cli.tables import shown
+from agentmem.cli.terminal import echo, write_lines
 from agentmem.dreaming import decisions
 from agentmem.dreaming.decisions import Decision, Undecided
 from agentmem.memory.providers.protocol import TransactionalProvider
@@ -39,10 +40,10 @@ def waiting(
     )
     for one in found:
         if as_json:
-            typer.echo(dump_json(one.full()))
+            write_lines([dump_json(one.full())])
         else:
             for line in _described(one):
-                typer.echo(printable(line))
+                echo(printable(line))
 
 
 def apply(
@@ -97,7 +98,7 @@ def open_gate(
         store,
         lambda provider, _: decisions.reset_gate(provider, agent, scope, now=now, by=person(by)),
     )
-    typer.echo(f"the gate is open; it had counted {failures} failures")
+    echo(f"the gate is open; it had counted {failures} failures")
 
 
 def _described(one: Undecided) -> Iterator[str]:
@@ -125,10 +126,10 @@ def _decide(
     done = on_store(database, store, lambda provider, _: decision(provider, now))
     for what, lines in (("applied", done.applied), ("discarded", done.discarded)):
         for line in lines:
-            typer.echo(printable(f"{what}: {line}"))
+            echo(printable(f"{what}: {line}"))
     for line in done.conflicts:
-        typer.echo(printable(f"changed since, left as it is: {line}"), err=True)
+        echo(printable(f"changed since, left as it is: {line}"), err=True)
     if done.applied:
-        typer.echo(f"undo by: {done.id}")
+        echo(f"undo by: {done.id}")
     if done.conflicts:
         raise typer.Exit(1)

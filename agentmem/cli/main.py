@@ -3,6 +3,7 @@
 import typer
 
 from agentmem.cli import decisions, memory, rights
+from agentmem.cli.terminal import replace_what_cannot_be_shown
 
 app = typer.Typer(
     name="agentmem",
@@ -19,3 +20,9 @@ rights.add_to(memory.app)
 @app.callback()
 def main() -> None:
     """Look after what agents remember. The worker is `python worker.py`."""
+
+
+def run() -> None:
+    """Run the command; on a terminal that is not UTF-8 some characters are replaced."""
+    replace_what_cannot_be_shown()
+    app()

@@ -19,10 +19,19 @@ from agentmem.cli.stores import (
     on_store,
     refuse,
 )
-from agentmem.cli.tables import console, facts_table, history_table, lines, shown
+from agentmem.cli.tables import (
+    console,
+    evidence_table,
+    facts_table,
+    history_table,
+    lines,
+    shown,
+)
+from agentmem.cli.terminal import echo, write_lines
 from agentmem.errors import InvalidFact
 from agentmem.facts import Fact, Write, until_end
 from agentmem.memory.providers.protocol import TransactionalProvider
+from agentmem.memory.providers.records import BRANCH_MARK
 from agentmem.memory.upkeep import confirmation
 from agentmem.values import JSONValue, printable
 
@@ -71,10 +80,35 @@ def history(
 
 
 @app.command()
+def resets(
+    agent: Agent,
+    scope: Scope,
+    database: Database = None,
+    store: Store = DEFAULT_STORE,
+    as_json: AsJson = False,
+) -> None:
+    """Show the facts that rest on messages which a workflow reset took out of their session."""
+
+    async def read(provider: TransactionalProvider, where: str) -> tuple[list[Fact], Table]:
+        versions = {fact.key: fact.version for fact in await provider.entries(agent, scope)}
+        found = [
+            fact
+            for fact in await provider.facts_at(agent, scope, versions)
+            if any(BRANCH_MARK in item.session for item in fact.evidence)
+        ]
+        number = "1 fact rests" if len(found) == 1 else f"{len(found)} facts rest"
+        title = f"{agent}, {scope}: {number} on messages that a reset took away ({where})"
+        return found, evidence_table(found, title)
+
+    found, table = on_store(database, store, read)
+    _show(found, table, as_json)
+
+
+@app.command()
 def scopes(agent: Agent, database: Database = None, store: Store = DEFAULT_STORE) -> None:
     """List an agent's scopes that hold a fact."""
     for scope in on_store(database, store, lambda provider, _: provider.scopes(agent)):
-        typer.echo(scope)
+        echo(scope)
 
 
 @app.command()
@@ -95,11 +129,11 @@ def undo(
     who = person(by)
     done = on_store(database, store, lambda provider, _: provider.undo(agent, scope, change, who))
     for key in done.keys:
-        typer.echo(f"taken back: {key}")
+        echo(f"taken back: {key}")
     for key in done.conflicts:
-        typer.echo(f"changed since, left as it is: {key}", err=True)
+        echo(f"changed since, left as it is: {key}", err=True)
     if not (done.keys or done.conflicts):
-        typer.echo(f"nothing of {change} is there to take back", err=True)
+        echo(f"nothing of {change} is there to take back", err=True)
     if done.conflicts:
         raise typer.Exit(1)
 
@@ -158,7 +192,7 @@ def set_(
         return await provider.write(agent, scope, [made])
 
     on_store(database, store, write)
-    typer.echo(f"stored: {key}")
+    echo(f"stored: {key}")
 
 
 @app.command()
@@ -178,7 +212,7 @@ def confirm(
         return write
 
     confirmed = on_store(database, store, settle)
-    typer.echo(printable(f"confirmed: {confirmed.key}: {shown(confirmed.value)}"))
+    echo(printable(f"confirmed: {confirmed.key}: {shown(confirmed.value)}"))
 
 
 @app.command()
@@ -198,7 +232,7 @@ def forget(
 
     if on_store(database, store, remove) == [0]:
         refuse(f"there is no fact {key!r} in {agent!r}, {scope!r}")
-    typer.echo(f"forgotten: {key}")
+    echo(f"forgotten: {key}")
 
 
 def _parsed(text: str) -> JSONValue:
@@ -216,12 +250,11 @@ def _pin(
     )
     if not there:
         refuse(f"there is no fact {key!r} in {agent!r}, {scope!r}")
-    typer.echo(f"{'pinned' if pinned else 'unpinned'}: {key}")
+    echo(f"{'pinned' if pinned else 'unpinned'}: {key}")
 
 
 def _show(rows: Iterable[Fact], table: Table, as_json: bool) -> None:
     if as_json:
-        for line in lines(rows):
-            typer.echo(line)
+        write_lines(lines(rows))
     else:
         console().print(table)

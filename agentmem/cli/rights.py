@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -11,6 +10,7 @@ import typer
 
 from agentmem.cli.stores import DEFAULT_STORE, Agent, Database, Scope, Store, on_store, refuse
 from agentmem.cli.tables import console, counts_table
+from agentmem.cli.terminal import echo, write_lines
 from agentmem.client import connect, retention_days
 from agentmem.errors import ConfigurationError
 from agentmem.memory.providers.protocol import TransactionalProvider
@@ -41,7 +41,7 @@ def erase(
         typer.confirm(f"Erase all that {agent!r} remembers of {scope!r}?", abort=True)
     gone = on_store(database, store, lambda provider, _: provider.erase(agent, scope))
     console().print(counts_table(gone, f"{agent}, {scope}: {sum(gone.values())} rows erased"))
-    typer.echo(asyncio.run(_what_temporal_keeps()))
+    echo(asyncio.run(_what_temporal_keeps()))
 
 
 def forget_message(
@@ -60,7 +60,7 @@ def forget_message(
     )
     if not gone:
         refuse("nothing is stored of that message, or it was forgotten before")
-    typer.echo(f"forgotten in {gone} rows")
+    echo(f"forgotten in {gone} rows")
 
 
 def export(
@@ -73,15 +73,15 @@ def export(
     """Write everything of a scope as lines of JSON."""
     rows = on_store(database, store, lambda provider, _: provider.export(agent, scope))
     head: JSONObject = {_HEAD: FORMAT, "agent": agent, "scope": scope, "rows": len(rows)}
-    text = "".join(f"{as_line(row)}\n" for row in [head, *rows])
+    lines = [as_line(row) for row in [head, *rows]]
     if file is None:
-        sys.stdout.write(text)
+        write_lines(lines)
         return
     try:
-        file.write_text(text, encoding="utf-8")
+        file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     except OSError as error:
         refuse(f"{file} cannot be written: {error.strerror}")
-    typer.echo(f"{len(rows)} rows written to {file}", err=True)
+    echo(f"{len(rows)} rows written to {file}", err=True)
 
 
 def import_(
@@ -102,7 +102,7 @@ def import_(
         to = (agent or str(head["agent"]), scope or str(head["scope"]))
         return f"{await provider.restore(*to, rows)} rows put into {to[0]}, {to[1]}"
 
-    typer.echo(on_store(database, store, put))
+    echo(on_store(database, store, put))
 
 
 def _read(file: Path) -> list[JSONObject]:

@@ -1,17 +1,40 @@
 """Stopping a process: gracefully on the first signal, at once on a second Ctrl-C."""
 
 import asyncio
+import faulthandler
 import os
 import signal
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any
+
+STOP_SECONDS = 25
+"""How long a process may take to end once it was told to, or has failed: less than what runs it
+waits before it kills it (Docker Compose here 30 s, Kubernetes by default 30 s)."""
+
+_LAST_RESORT_SECONDS = 3
+
+
+def end_in_time(seconds: float = STOP_SECONDS) -> None:
+    """Have the process end after these seconds, whatever it does until then.
+
+    Its threads' tracebacks go to standard error then, and it exits with 1. Where even that cannot
+    be done, since there is no memory for another thread say, the kernel ends it by SIGALRM. Called
+    again, it changes nothing.
+    """
+    if signal.getitimer(signal.ITIMER_REAL)[0]:
+        return
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, seconds + _LAST_RESORT_SECONDS)
+    with suppress(RuntimeError, MemoryError):
+        faulthandler.dump_traceback_later(seconds, exit=True)
 
 
 def run_until_stopped(work: Coroutine[Any, Any, None], stopping: Callable[[], None]) -> None:
     """Run until the work ends, or SIGTERM or SIGINT cancels it and it has cleaned up.
 
-    A second SIGINT ends the process at once, with 130. Threads that still run are not waited for:
-    the caller ends the process.
+    Cleaning up may take 25 seconds. A second SIGINT ends the process at once, with 130. Threads
+    that still run are not waited for: the caller ends the process.
 
     Args:
         work: What to run. It is cancelled once, on the first signal.
@@ -26,6 +49,7 @@ def run_until_stopped(work: Coroutine[Any, Any, None], stopping: Callable[[], No
             nonlocal stopped
             if not stopped:
                 stopped = True
+                end_in_time()
                 stopping()
                 task.cancel()
 

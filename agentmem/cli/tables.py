@@ -50,6 +50,15 @@ def history_table(versions: Sequence[FactVersion], title: str) -> Table:
     return table
 
 
+def evidence_table(facts: Sequence[Fact], title: str) -> Table:
+    """Return a table of facts and what each rests on."""
+    table = _table(title, "key", "value", "rests on")
+    for fact in facts:
+        quotes = "\n".join(map(_quote, fact.evidence))
+        table.add_row(*map(_safe, (fact.key, shown(fact.value), quotes)))
+    return table
+
+
 def counts_table(counts: dict[str, int], title: str) -> Table:
     """Return a table of numbers by name, those that are 0 left out."""
     table = _table(title, "what", "rows")

@@ -6,34 +6,52 @@ import logging
 import os
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from typing import Any, NoReturn, TypeAlias
+from datetime import timedelta
+from typing import NoReturn, Protocol
 
 from temporalio.client import Client
 from temporalio.runtime import PrometheusConfig, Runtime, TelemetryConfig
+from temporalio.worker import Worker
 
 from agentmem.cli.allocator import return_freed_memory
+from agentmem.cli.health import serving
 from agentmem.cli.logs import log_to_stderr
-from agentmem.cli.signals import run_until_stopped
+from agentmem.cli.signals import end_in_time, run_until_stopped
+from agentmem.cli.terminal import replace_what_cannot_be_shown
 from agentmem.client import connect
 from agentmem.configuration import Configuration, configure
 from agentmem.dev_server import dev_server
 from agentmem.errors import AgentMemError, ConfigurationError
 from agentmem.settings import load_settings
 
-Running: TypeAlias = Callable[[Client, Configuration], AbstractAsyncContextManager[Any]]
-"""Runs a worker while its context lasts."""
+CHECK_SECONDS = 10
+"""Seconds between two looks at the SDK's runtime."""
+
+OnFatal = Callable[[BaseException], Awaitable[None]]
+
+
+class Running(Protocol):
+    """Runs a worker while its context lasts."""
+
+    def __call__(
+        self, client: Client, configuration: Configuration, *, on_fatal: OnFatal
+    ) -> AbstractAsyncContextManager[Worker]:
+        """Return the context; `on_fatal` is told what stops the worker for good."""
+        ...
 
 
 def command(running: Running) -> NoReturn:
     """Run a worker by the command line until it is told to stop, then exit the process.
 
-    Exits with 0 after a graceful stop, 1 after a mistake of the caller's, said in one line.
+    Exits with 0 after a graceful stop, 1 after a mistake of the caller's, said in one line, and 1
+    after an error of the SDK that ends the worker, or a stop that takes longer than 25 seconds.
 
     Args:
         running: Runs the worker.
     """
+    replace_what_cannot_be_shown()
     code = _run(running)
     logging.shutdown()
     # Threads of the SDK may still touch the interpreter while it shuts down, which aborts it; and
@@ -62,6 +80,14 @@ async def _serve(options: argparse.Namespace, running: Running) -> None:
     data = configuration.settings.data_directory
     _serve_metrics(configuration.settings.metrics)
     async with AsyncExitStack() as stack:
+        health = await stack.enter_async_context(serving(configuration.settings.health))
+
+        async def failed(error: BaseException) -> None:
+            # The SDK shuts down what is left of it, and may wait for ever.
+            say(f"The worker failed and ends: {type(error).__name__}: {error}", error=True)
+            health.fail(error)
+            end_in_time()
+
         if options.dev:
             port, ui_port = options.port or 7233, options.ui_port or 0
             started = dev_server(data, port=port, ui_port=ui_port, keep=True)
@@ -69,11 +95,37 @@ async def _serve(options: argparse.Namespace, running: Running) -> None:
             client, ui = server.client, server.ui
         else:
             client, ui = await connect(), ""
-        await stack.enter_async_context(running(client, configuration))
+        worker = await stack.enter_async_context(running(client, configuration, on_fatal=failed))
+        health.watch(client, worker)
         for line in configuration.lines(client, ui=ui):
             say(line)
         say("The worker is running; Ctrl-C stops it.")
-        await asyncio.Event().wait()
+        error = await sdk_hangs(client)
+        await failed(error)
+        raise error
+
+
+class SdkHangs(Exception):
+    """The SDK's runtime does nothing any more, and will not say so."""
+
+    def __init__(self) -> None:
+        super().__init__("a request to Temporal did not even time out")
+
+
+async def sdk_hangs(client: Client) -> SdkHangs:
+    """Wait until the SDK's runtime is dead, and return the error to end with.
+
+    A server that does not answer is none: the request to it times out. After a panic in the
+    runtime, for lack of memory or threads say, requests neither fail nor time out.
+    """
+    while True:
+        await asyncio.sleep(CHECK_SECONDS)
+        request = client.service_client.check_health(timeout=timedelta(seconds=CHECK_SECONDS / 2))
+        asking = asyncio.ensure_future(request)
+        done, _ = await asyncio.wait([asking], timeout=2 * CHECK_SECONDS)
+        if not done:
+            return SdkHangs()
+        asking.exception()  # of a server that is away
 
 
 def _serve_metrics(address: str) -> None:

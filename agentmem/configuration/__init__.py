@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 
 from temporalio.client import Client
 
@@ -9,6 +10,7 @@ from agentmem.configuration.agents_file import read_agents
 from agentmem.configuration.app import App, load_app
 from agentmem.contracts import Definition
 from agentmem.memory.providers.registry import Providers
+from agentmem.models.vendors import is_ollama
 from agentmem.settings import OFFLINE_MODEL, Settings
 from agentmem.tools.asking import ASK_USER
 from agentmem.tools.box import ToolBox
@@ -21,6 +23,7 @@ class Configuration:
     Attributes:
         settings: The settings.
         model: The model of agents that name none.
+        patience: For how long other workers are asked for a name that this one does not know.
         app: The user's own code.
         toolbox: The tools.
         agents: The agents by name.
@@ -29,10 +32,15 @@ class Configuration:
 
     settings: Settings
     model: str
+    patience: timedelta
     app: App
     toolbox: ToolBox
     agents: dict[str, Definition]
     providers: Providers
+
+    def _asks_ollama(self) -> bool:
+        models = [self.model, *(agent.model for agent in self.agents.values())]
+        return any(is_ollama(model.partition("/")[0]) for model in models)
 
     def own_stores(self) -> list[str]:
         """Return the identities of the stores that the agents need."""
@@ -52,9 +60,15 @@ class Configuration:
             yield f"Answers come from {OFFLINE_MODEL}{why}: rules, no language model."
         server = client.service_client.config.target_host
         yield f"server      {server}, namespace {client.namespace}, queue {settings.task_queue}"
+        if settings.deployment:
+            version = f"{settings.deployment}, build {settings.build_id}"
+            yield f"version     {version}, {settings.versioning}: it gets work once it is current"
         if ui:
             yield f"UI          {ui}"
         yield f"model       {self.model}"
+        if self.settings.ollama_context and self._asks_ollama():
+            tokens = f"{self.settings.ollama_context} tokens (AGENTMEM_OLLAMA_CONTEXT)"
+            yield f"ollama      a context of {tokens}; views of conversations are kept within it"
         yield f"agents      {', '.join(self.agents)} ({file.absolute() if file else 'built in'})"
         for kind in ("tools", "workflows", "activities", "providers"):
             if names := getattr(self.app, kind):
@@ -64,13 +78,18 @@ class Configuration:
 
 
 def configure(
-    settings: Settings, *, dev: bool = False, extra: Iterable[object] = ()
+    settings: Settings,
+    *,
+    dev: bool = False,
+    alone: bool = False,
+    extra: Iterable[object] = (),
 ) -> Configuration:
     """Read the app and the agents' file, and check them against each other.
 
     Args:
         settings: The settings.
         dev: Whether the offline model stands in where no model is set.
+        alone: Whether there is no other worker, as with `dev`.
         extra: Tools, providers, workflows and activities beside the app's.
 
     Raises:
@@ -86,6 +105,7 @@ def configure(
     return Configuration(
         settings=settings,
         model=settings.default_model(dev=dev),
+        patience=settings.resolve_patience(dev=dev or alone),
         app=app,
         toolbox=toolbox,
         agents=agents,

@@ -22,7 +22,7 @@ from agentmem.tools.asking import ASK_USER
 _WORKFLOW_MARK = "__temporal_workflow_definition"
 _ACTIVITY_MARK = "__temporal_activity_definition"
 
-_OUR_WORKFLOWS = {"agent", "agent_dream"}
+_OUR_WORKFLOWS = {"agent", "agent_dream", "agent_hand_over"}
 _OUR_MODULES = ("agentmem.", "workflows.agent", "workflows.dream")
 _OUR_TOOLS = {*MEMORY_TOOLS, ASK_USER.name}
 _OUR_PREFIXES = ("agentmem.", "memory.", "dream.")

@@ -16,6 +16,7 @@ from agentmem.contracts.agents import (
 from agentmem.contracts.calls import (
     MESSAGES_QUERY,
     PAGE_BYTES,
+    FailedCall,
     ModelCall,
     ModelReply,
     Page,
@@ -53,6 +54,14 @@ from agentmem.contracts.dreams import (
     orient,
     prune,
 )
+from agentmem.contracts.hand_over import (
+    LACKING_QUERY,
+    Delivered,
+    Delivery,
+    HandOver,
+    Lacking,
+    hand_over,
+)
 from agentmem.contracts.memory import (
     Append,
     Fetch,
@@ -70,6 +79,7 @@ SEARCH_ATTRIBUTES = ("AgentMemAgent", "AgentMemScope", "AgentMemOutcome")
 """Keywords that dreams carry where the server knows them."""
 
 __all__ = [
+    "LACKING_QUERY",
     "MESSAGES_QUERY",
     "PAGE_BYTES",
     "PHASES",
@@ -82,11 +92,16 @@ __all__ = [
     "Begun",
     "Compact",
     "Definition",
+    "Delivered",
+    "Delivery",
     "DreamInput",
     "DreamLimits",
     "DreamReport",
     "DreamSettings",
+    "FailedCall",
     "Fetch",
+    "HandOver",
+    "Lacking",
     "MemorySettings",
     "Mode",
     "ModelCall",
@@ -114,6 +129,7 @@ __all__ = [
     "forget",
     "gather_signal",
     "give_up",
+    "hand_over",
     "keys",
     "memorize",
     "model",

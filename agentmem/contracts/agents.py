@@ -42,9 +42,10 @@ class RunLimits(Wire):
 
 
 class Definition(Wire):
-    """An agent, resolved once a session: editing the agents' file never breaks one that runs.
+    """An agent, resolved at a session's start and at each change of its run.
 
     Attributes:
+        schema_tokens: What the schemas of the worker's tools take in each request, estimated.
         approve: Tools whose calls need a person's approval, besides those that say so themselves;
             `*` stands for all.
         approval_minutes: How long a call waits for a person.
@@ -60,6 +61,7 @@ class Definition(Wire):
     system_prompt: str = ""
     model: str
     tools: list[ToolSpec] = []
+    schema_tokens: int = 0
     max_tool_calls: int = 10
     max_concurrent_tools: int | None = None
     max_tokens: int = 4096
@@ -77,6 +79,10 @@ class Definition(Wire):
     dream: DreamSettings | None = None
     run_limits: RunLimits = RunLimits()
 
+    def asks_before(self, spec: ToolSpec) -> bool:
+        """Tell whether calls of a tool need a person's approval."""
+        return spec.approval or spec.name in self.approve or "*" in self.approve
+
 
 class Resolve(Wire):
     """Ask the worker what an agent is.
@@ -87,6 +93,8 @@ class Resolve(Wire):
         tools: The tools that code names.
         provider: The provider that code names, by identity.
         response_format: The JSON schema that code gives, to be checked.
+        at_once: Ask one worker only: nobody waits for another one that knows more.
+        scope: The scope of the session that begins, for its store to take note of.
     """
 
     agent: str = ""
@@ -94,6 +102,8 @@ class Resolve(Wire):
     tools: list[str] = []
     provider: str = ""
     response_format: JSONObject | None = None
+    at_once: bool = False
+    scope: str = ""
 
 
 class AgentInput(Wire):

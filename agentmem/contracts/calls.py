@@ -29,6 +29,7 @@ class Prompt(Wire):
         retried: Ids of messages that a later attempt made, with that attempt.
         new: Messages that workflow code made since the last call: what users said.
         clipped: Ids of messages to be shown shorter, with the encoded bytes that each may take.
+        notes: Texts that stand before a message, by its id, in place of what is left out there.
     """
 
     memory: str
@@ -36,6 +37,7 @@ class Prompt(Wire):
     retried: dict[str, int] = {}
     new: list[Message] = []
     clipped: dict[str, int] = {}
+    notes: dict[str, str] = {}
 
 
 class Page(Wire):
@@ -99,6 +101,10 @@ class ModelCall(Wire):
         seconds: How long the provider may take for the reply; with `stream`, for each piece.
         stream: Whether the reply is read piece by piece.
         repair: What was wrong with the last message of the prompt, an answer that did not keep it.
+        budget: Tokens that are left of the agent's budgets, if it has any: replies that are
+            refused count too, and end the retries when they have used it up.
+        approve: The offered tools whose calls need a person's approval: the worker checks their
+            arguments, so that nobody is asked about a call that cannot run.
     """
 
     prompt: Prompt
@@ -114,6 +120,8 @@ class ModelCall(Wire):
     seconds: float = 540
     stream: bool = False
     repair: str = ""
+    budget: int | None = None
+    approve: list[str] = []
 
 
 class ModelReply(Wire):
@@ -125,12 +133,30 @@ class ModelReply(Wire):
             tools that were not allowed any more.
         usage: What it took.
         problem: Why an answer does not keep its response format, in words for the model.
+        paid: What earlier attempts took, whose replies were refused.
+        reason: Why the reply ended, in the provider's own word, where it is no answer.
     """
 
     message: Message
     finish: str = "stop"
     usage: Usage = Usage()
     problem: str = ""
+    paid: Usage = Usage()
+    reason: str = ""
+
+
+class FailedCall(Wire):
+    """What a `ModelCallError` says beside its text, as its first detail.
+
+    Attributes:
+        kind: What went wrong: `overflow` (the prompt is too long), `large` (it may be), `refused`
+            (by the content policy), `invalid` (the request is not accepted), `limited`, `slow`,
+            `unreachable`, and others for people.
+        paid: What replies took that were refused, those of earlier attempts included.
+    """
+
+    kind: str = ""
+    paid: Usage = Usage()
 
 
 class Store(Wire):

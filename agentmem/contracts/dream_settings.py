@@ -133,7 +133,8 @@ class DreamSettings(Wire):
     """When and how sessions of an agent dream.
 
     Attributes:
-        on: `end`, `idle`, `complete` (each answer), `pause`.
+        on: `end`, `idle`, `complete` (each answer), `pause`; `schedule` for none of them: sessions
+            hand over at their end, and a Temporal Schedule starts the dreams.
         every: For `complete`: dream after so many answers, and at the end what is left.
         idle_minutes: How long a session is quiet before `idle` fires; it does not end. A year at
             most.
@@ -144,7 +145,7 @@ class DreamSettings(Wire):
         mode: `commit`, or `propose`: nothing is stored until people apply it.
     """
 
-    on: list[Literal["end", "idle", "complete", "pause"]] = ["end", "idle"]
+    on: list[Literal["end", "idle", "complete", "pause", "schedule"]] = ["end", "idle"]
     every: PositiveInt = 1
     idle_minutes: float = Field(default=10, gt=0, le=YEAR, allow_inf_nan=False)
     model: str = ""

@@ -5,7 +5,6 @@ makes the id a lock: one dream a scope at a time. Whoever finds one running tell
 more, and it goes round again.
 """
 
-import asyncio
 import hashlib
 from collections.abc import Mapping
 from datetime import timedelta
@@ -15,7 +14,6 @@ from urllib.parse import quote
 from pydantic import ValidationError
 from temporalio import workflow as temporal
 from temporalio.common import Priority
-from temporalio.exceptions import ApplicationError, WorkflowAlreadyStartedError
 
 from agentmem import contracts
 from agentmem.contracts import (
@@ -28,30 +26,27 @@ from agentmem.contracts import (
     StepName,
     Store,
 )
+from agentmem.deadline import within
+from agentmem.dreaming.children import start_or_tell
+from agentmem.dreaming.hand_over import ANSWER_PATIENCE, PATCH, Carrier, HasTranscript
 from agentmem.errors import ConfigurationError, DreamFailed
 from agentmem.failures import describe
-from agentmem.policies import MEMORY, TASK_TIMEOUT, dream_run_timeout
+from agentmem.policies import MEMORY, dream_run_timeout
 from agentmem.values import clip
 
 START_TIMEOUT = timedelta(seconds=10)
-"""How long an agent's answer may wait for its dream to start; then it is given up."""
+"""How long a dream had to start in histories that were recorded before there were hand-overs."""
+
+DREAM_ID = "dream/"
+"""How the ids of scopes' dreams begin."""
 
 ID_BYTES = 200
 """The longest plain id; an id of over 1,000 bytes would hang the parent."""
 
-_ATTEMPTS = 5
 # A dream is never in a hurry: 1 is the highest priority, 3 the default.
 _BACKGROUND = Priority(priority_key=5)
 # The server refuses a summary of over 400 bytes, and the parent would hang on that.
 _NAME_BYTES = 100
-
-
-class HasTranscript(Protocol):
-    """What a hook needs of a working memory."""
-
-    async def append_transcript(self, store: Store) -> int:
-        """Carry what is new over to a scope's transcript."""
-        ...
 
 
 class HasStore(Protocol):
@@ -113,6 +108,7 @@ class DreamHook:
 
     Attributes:
         started: How many dreams it started, or told that there is more.
+        carrier: Does the work, for callers with another patience.
     """
 
     def __init__(
@@ -130,16 +126,35 @@ class DreamHook:
         self._workflow = workflow
         self._task_queue = task_queue
         self.started = 0
+        self.carrier = Carrier(
+            memory,
+            lambda: facts.store,
+            dream=settings,
+            kind=workflow,
+            task_queue=task_queue,
+            start=self._start_dream,
+        )
+
+    def bounds_itself(self) -> bool:
+        """Tell whether the hook keeps its own time, and needs nobody to end it."""
+        return temporal.patched(PATCH)
 
     def use_model(self, model: str) -> None:
         """Dream with an agent's model, unless the hook names one or has taken another agent's."""
         if not self._settings.model:
             self._settings = self._settings.replace(model=model)
+            self.carrier.dream_with(self._settings)
 
     async def __call__(self, agent_name: str, value: Any) -> None:
-        """Start the dream within 10 seconds; what goes wrong is one warning."""
+        """Carry what was said over and start the dream; what goes wrong is one warning.
+
+        The answer waits for the store for 2 seconds at the most: then `agent_hand_over` brings it.
+        """
+        if self.bounds_itself():
+            self.started += await self.carrier.carry(agent_name, ANSWER_PATIENCE)
+            return
         try:
-            await asyncio.wait_for(self._start(), START_TIMEOUT.total_seconds())
+            await within(START_TIMEOUT, self._start())
         except TimeoutError:
             temporal.logger.warning("%s: no dream was started within %s", agent_name, START_TIMEOUT)
         except Exception as error:
@@ -150,8 +165,11 @@ class DreamHook:
         await self._memory.append_transcript(store)
         place = {"agent": store.agent, "scope": store.scope, "provider": store.provider}
         request = self._settings.replace(**place)
-        await start_dream(request, workflow=self._workflow, task_queue=self._task_queue)
+        await self._start_dream(request)
         self.started += 1
+
+    async def _start_dream(self, request: DreamInput) -> None:
+        await start_dream(request, workflow=self._workflow, task_queue=self._task_queue)
 
 
 async def start_dream(
@@ -172,27 +190,16 @@ async def start_dream(
         temporalio.exceptions.FailureError: The server refused.
     """
     name = dream_id(Store(provider=request.provider, agent=request.agent, scope=request.scope))
-    for _ in range(_ATTEMPTS):
-        # Awaited: a parent that closes before the start is acknowledged loses its child. No search
-        # attributes here: one that the server does not know would hang the parent.
-        try:
-            await temporal.start_child_workflow(
-                workflow,
-                request,
-                id=name,
-                task_queue=task_queue or temporal.info().task_queue,
-                run_timeout=dream_run_timeout(request.limits),
-                task_timeout=TASK_TIMEOUT,
-                parent_close_policy=temporal.ParentClosePolicy.ABANDON,
-                cancellation_type=temporal.ChildWorkflowCancellationType.ABANDON,
-                static_summary=_summary(request),
-                priority=_BACKGROUND,
-            )
-        except WorkflowAlreadyStartedError:
-            if await _told(name):
-                return name
-        else:
-            return name
+    if await start_or_tell(
+        workflow,
+        request,
+        name=name,
+        task_queue=task_queue,
+        run_timeout=dream_run_timeout(request.limits),
+        summary=_summary(request),
+        priority=_BACKGROUND,
+    ):
+        return name
     raise DreamFailed(f"{name} could be neither started nor told that there is more")
 
 
@@ -202,7 +209,7 @@ def dream_id(store: Store) -> str:
     Over 200 bytes it is the first 40 characters and a digest of the whole.
     """
     parts = (store.provider, store.agent, store.scope)
-    name = "/".join(["dream", *(quote(part, safe="") for part in parts)])
+    name = DREAM_ID + "/".join(quote(part, safe="") for part in parts)
     if len(name) <= ID_BYTES:
         return name
     return f"{name[:40]}-{hashlib.sha256(name.encode()).hexdigest()}"
@@ -217,17 +224,6 @@ def _checked(**settings: Any) -> DreamInput:
         first = error.errors(include_url=False)[0]
         path = ".".join(map(str, first["loc"]))
         raise ConfigurationError(f"dream: {path}: {first['msg']}") from error
-
-
-async def _told(name: str) -> bool:
-    """Signal a dream; False if it has closed meanwhile."""
-    try:
-        await temporal.get_external_workflow_handle(name).signal("more")
-    except ApplicationError as error:
-        if error.type == "ExternalWorkflowExecutionNotFound":
-            return False
-        raise
-    return True
 
 
 async def _resolved(store: Store) -> Store:

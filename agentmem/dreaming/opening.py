@@ -40,6 +40,7 @@ class Opening:
         zone: The zone whose days count.
         now: The time, aware.
         context: Tokens of the model's context, 0 if nobody knows.
+        notes: What the report is to say of how its messages came.
     """
 
     dream: str
@@ -48,6 +49,7 @@ class Opening:
     zone: str
     now: datetime
     context: int = 0
+    notes: Sequence[str] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +122,7 @@ async def _fresh(
         messages=len(taken),
         more_evidence=evidence.more or len(taken) < len(evidence.rows),
         unreadable=["a1"] if part.unreadable else [],
-        notes=[passed_over(evidence.rows[0])] if part.unreadable else [],
+        notes=[*opening.notes, *([passed_over(evidence.rows[0])] if part.unreadable else [])],
         used={fact.key: used[fact.key] for fact in facts if fact.key in used},
         carried_rows=along.rows,
         carried_attempts=along.attempts,

@@ -19,13 +19,13 @@ from agentmem.contracts import (
     PhaseResult,
 )
 from agentmem.dreaming.counts import in_words
-from agentmem.dreaming.hook import start_dream
+from agentmem.dreaming.hook import DREAM_ID, start_dream
 from agentmem.dreaming.patience import PATCH, Patience, what_is_away
 from agentmem.dreaming.rounds import added_up
-from agentmem.errors import ConfigurationError, DreamFailed
+from agentmem.errors import ConfigurationError, DreamFailed, InvalidInput
 from agentmem.facts import checked_name
 from agentmem.failures import describe
-from agentmem.inputs import parse_input
+from agentmem.inputs import handed_on, parse_input
 from agentmem.policies import (
     BEGIN,
     COMMIT,
@@ -109,6 +109,7 @@ class DreamWorkflow:
 
         Raises:
             InvalidInput: The input is not that; the message names the field.
+            NewerVersion: A newer version started the dream, or its round before.
             DreamFailed: A phase or the commit failed, or the patience was used up.
         """
         request = _checked(args)
@@ -299,7 +300,11 @@ class DreamWorkflow:
 
 
 def _checked(args: Sequence[Any]) -> DreamInput:
-    request = parse_input(DreamInput, args, f"the input of {workflow.info().workflow_type}")
-    return request.replace(
-        agent=checked_name(request.agent, "agent"), scope=checked_name(request.scope, "scope")
-    )
+    info = workflow.info()
+    try:
+        request = parse_input(DreamInput, args, f"the input of {info.workflow_type}")
+        return request.replace(
+            agent=checked_name(request.agent, "agent"), scope=checked_name(request.scope, "scope")
+        )
+    except InvalidInput as error:
+        raise handed_on(error, by_parent=info.workflow_id.startswith(DREAM_ID)) from None

@@ -2,8 +2,11 @@
 
 from collections.abc import Callable, Sequence
 
+from temporalio import workflow
+
 from agentmem.contracts.calls import Store
 from agentmem.errors import InvalidInput
+from agentmem.inputs import handed_on
 from agentmem.memory.log import MessageLog
 from agentmem.messages import Group, Message, Role, from_ranges, in_order, to_ranges
 from agentmem.packing import PACKED_BYTES, unpack
@@ -72,13 +75,19 @@ def checked_dump(restore: object) -> CarriedMemory:
 
     Raises:
         InvalidInput: It is no dump.
+        NewerVersion: It is none that this version reads, and an earlier run handed it on.
     """
     if isinstance(restore, CarriedMemory):
         return restore
     if not isinstance(restore, bytes):
         kind = type(restore).__name__
         raise InvalidInput(f"restore takes the bytes that dump() gave, not {kind}")
-    return unpack(CarriedMemory, restore, "restore")
+    try:
+        return unpack(CarriedMemory, restore, "restore")
+    except InvalidInput as error:
+        if not workflow.in_workflow():
+            raise
+        raise handed_on(error) from None
 
 
 def take(

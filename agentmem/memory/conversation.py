@@ -10,12 +10,16 @@ from agentmem.contracts.agents import MemorySettings
 from agentmem.contracts.calls import Prompt
 from agentmem.errors import InvalidInput
 from agentmem.memory.carried import CarriedMemory, restored
-from agentmem.memory.compaction import SHORTENED_BYTES, tokens
+from agentmem.memory.compaction import tokens
 from agentmem.memory.conversations import conversations
 from agentmem.memory.prompts import PromptReferences
-from agentmem.memory.view import Sizes, View, select
+from agentmem.memory.view import SHORTENED_BYTES, Sizes, View, select, shown_tokens
 from agentmem.messages import Message, Role
 from agentmem.values import JSONObject
+
+LEAST_VIEW = 256
+"""Tokens of messages that a turn begins with after any number of overflows: where so little is too
+long, it is something else, such as the tools."""
 
 
 class Conversation:
@@ -27,8 +31,10 @@ class Conversation:
         log: The messages.
         name: `wm0`, `wm1`, ... in order of creation within a workflow.
         turn: The number of the last turn.
+        running: Whether that turn is under way.
         prompt_tokens: Of the last request, as the provider counted them; 0 if unknown.
         summaries: How many were made.
+        sizes: Says how many tokens a message has, by the estimate.
     """
 
     def __init__(self, settings: MemorySettings, carried: CarriedMemory) -> None:
@@ -37,10 +43,12 @@ class Conversation:
         self.lock = asyncio.Lock()
         self.log = restored(carried)
         self.turn = carried.turn
+        self.running = False
         self.prompt_tokens = carried.prompt_tokens
         self.summaries = carried.summaries
         self._cap = carried.cap
-        self._sizes = Sizes()
+        self._held: Message | None = None  # reasoning that waits for its reply
+        self.sizes = Sizes()
         self._references = PromptReferences(self.log)
         self.name = conversations().add(self.log) if workflow.in_workflow() else "wm0"
 
@@ -49,17 +57,31 @@ class Conversation:
         budget = self.settings.max_tokens
         if self._cap is not None:
             budget = min(budget or self._cap, self._cap)
-        window = self.settings.window
-        return select(self.log.groups, window=window, max_tokens=budget, size=self._sizes)
+        return select(
+            self.log.groups,
+            turn=self.turn if self.running else None,
+            window=self.settings.window,
+            max_tokens=budget,
+            size=self.sizes,
+        )
 
     def messages(self) -> list[Message]:
-        """Return the conversation, oldest first, without what was forgotten or summarised."""
+        """Return all that was said in this run, oldest first, without what was forgotten.
+
+        What a summary replaced is part of it, whole; the summary stands where it was made.
+        """
         return self.log.full()
 
     def begin_turn(self, content: str | list[JSONObject]) -> Message:
         """Open a turn with the user's message, so that a crash inside the turn loses nothing."""
         self.turn += 1
+        self._grow()
+        self.running = True
         return self.add(role=Role.USER, content=content)
+
+    def end_turn(self) -> None:
+        """Close the running turn: its work is older talk from now on."""
+        self.running = False
 
     def system_prompt(self, text: str) -> str:
         """Return the id of a system prompt, `s0`, ...; the same text is one message."""
@@ -77,6 +99,12 @@ class Conversation:
         self._keep(made)
         return made
 
+    def hold(self, **fields: object) -> Message:
+        """Keep reasoning for the reply that comes next; without one it stands alone."""
+        given = {"id": self._held.id if self._held else self.reserve(), "at": _now(), **fields}
+        self._held = Message.model_validate({**given, "turn": self.turn})
+        return self._held
+
     def store(self, message: Message) -> Message:
         """Add a message that an activity made under a reserved id."""
         stored = message.replace(at=_now())
@@ -89,21 +117,49 @@ class Conversation:
         self.log.forgotten.add(message.id)
         return message.id
 
+    def leave_out(self, result: Message, note: str) -> None:
+        """Take a tool result out of the conversation for good, and let a note answer its call."""
+        self.log.forget(result.id)
+        self.add(
+            role=Role.TOOL_RESULT, content=note, call=result.call, name=result.name, failed=True
+        )
+
     def turn_messages(self) -> list[Message]:
         """Return the messages of the running turn, oldest first."""
         return [message for group in self.log.turn(self.turn) for message in group]
 
     def summarise(self, ids: Sequence[str], summary: Message) -> None:
-        """Let a summary stand for the messages of these ids, which are the first."""
+        """Let a summary stand, first, for the messages of these ids: whole groups."""
         self.log.summarise(ids, summary.replace(at=_now()))
         self.summaries += 1
         self.prompt_tokens = 0
 
-    def halve(self) -> None:
-        """Show at most half of what is in view from now on: the model takes no more."""
-        size = tokens([self.view().messages])
-        budget = self._cap or self.settings.max_tokens or size
-        self._cap = max(1, min(size, budget) // 2)
+    @property
+    def bound(self) -> int | None:
+        """The most tokens of messages that a view takes after an overflow; None without one."""
+        return self._cap
+
+    def halve(self) -> bool:
+        """Show about half of the messages that were sent; later turns show more again.
+
+        The system prompt and the tools, which no view can make smaller, are not counted.
+
+        Returns:
+            Whether that makes the next prompt any smaller.
+        """
+        before = self.view()
+        self._cap = max(1, shown_tokens(before) // 2)
+        return self.view() != before
+
+    def restore_bound(self, bound: int | None) -> None:
+        """Take an earlier `bound` back: a smaller view was of no use."""
+        self._cap = bound
+
+    def _grow(self) -> None:
+        """Show half as much again as the turn before, until nothing is left out any more."""
+        if self._cap is not None:
+            grown = max(LEAST_VIEW, self._cap + self._cap // 2)
+            self._cap = grown if grown < tokens(self.log.groups) else None
 
     def prompt(self, system: str, *aside: str) -> Prompt:
         """Describe what a model call sees, by reference.
@@ -116,13 +172,18 @@ class Conversation:
         ids = [*(message.id for message in view.messages), *aside]
         shortened = self.log.shortened
         short = {i: SHORTENED_BYTES for i in ids if i in shortened} if shortened else {}
-        return self.reference([system, *ids], short | view.clipped)
+        prompt = self._references.refer(self.name, [system, *ids], short | view.clipped)
+        return prompt.replace(notes=view.notes) if view.notes else prompt
 
-    def reference(self, ids: Sequence[str], clipped: dict[str, int] | None = None) -> Prompt:
+    def reference(self, ids: Sequence[str]) -> Prompt:
         """Refer to messages; those that no worker can have seen yet travel along, up to a page."""
-        return self._references.refer(self.name, ids, clipped or {})
+        return self._references.refer(self.name, ids, {})
 
     def _keep(self, message: Message) -> None:
+        held, self._held = self._held, None
+        if held is not None and held.id != message.id:
+            self._references.made(held)
+            self.log.keep(held)
         if not self.log.keep(message):
             raise InvalidInput(f"no call {message.call!r} in {self.name} that this result answers")
 

@@ -1,10 +1,11 @@
-"""The working memories of one workflow, and the query by which activities read them."""
+"""The working memories of one workflow, and the queries by which activities read them."""
 
 from typing import Protocol, cast
 
 from temporalio import workflow
 
-from agentmem.contracts.calls import MESSAGES_QUERY, PAGE_BYTES, Page
+from agentmem.contracts.calls import MESSAGES_QUERY, PAGE_BYTES, Page, Store
+from agentmem.contracts.hand_over import LACKING_QUERY, Lacking
 from agentmem.errors import InvalidInput
 from agentmem.messages import Message, from_ranges
 from agentmem.values import encoded_size
@@ -18,17 +19,45 @@ class Readable(Protocol):
         ...
 
 
+class Answers(Protocol):
+    """Says what a scope's transcript may lack of a working memory."""
+
+    def __call__(self, store: Store, *, ended: bool = False) -> Lacking:
+        """Return it, and change nothing."""
+        ...
+
+
 class Conversations:
     """The working memories of one workflow by name, `wm0`, `wm1`, ... in order of creation."""
 
     def __init__(self) -> None:
         self._memories: dict[str, Readable] = {}
+        self._lacking: dict[str, Answers] = {}
 
     def add(self, memory: Readable) -> str:
         """Take a memory in; returns its name."""
         name = f"wm{len(self._memories)}"
         self._memories[name] = memory
         return name
+
+    def answer_for(self, memory: str, answers: Answers) -> None:
+        """Let a memory answer the query `agentmem.lacking`."""
+        self._lacking[memory] = answers
+
+    def lacking(self, memory: str, store: Store, ended: bool) -> Lacking:
+        """Answer the query: what a scope's transcript may lack of a working memory.
+
+        Args:
+            memory: The working memory's name.
+            store: The scope.
+            ended: Whether the run has ended, so that everything said is to be stored.
+
+        Raises:
+            InvalidInput: There is no such memory in this run.
+        """
+        if memory not in self._lacking:
+            raise InvalidInput(f"this run has no working memory {memory}")
+        return self._lacking[memory](store, ended=ended)
 
     def page(self, memory: str, ids: list[str]) -> Page:
         """Answer the query: the asked messages in order, as many as fit in a page, at least one.
@@ -55,7 +84,7 @@ class Conversations:
 
 
 def conversations() -> Conversations:
-    """Return the running workflow's, registering the query `agentmem.messages` at the first call.
+    """Return the running workflow's, registering its two queries at the first call.
 
     The registered handler is where it lives: that works in `__init__` as in `run`, and for
     workflow classes that know nothing of it.
@@ -66,4 +95,5 @@ def conversations() -> Conversations:
         return owner
     made = Conversations()
     workflow.set_query_handler(MESSAGES_QUERY, made.page)
+    workflow.set_query_handler(LACKING_QUERY, made.lacking)
     return made

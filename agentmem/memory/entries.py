@@ -4,15 +4,17 @@ A model's reply is one message. As entries it shows as up to three, `reasoning`,
 `tool_call`, which share its id; the contents of the last two roles and of `tool_result` are JSON.
 """
 
-from collections.abc import Sequence
-from typing import Any
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
 
 from agentmem.contracts.calls import PAGE_BYTES
 from agentmem.errors import InvalidInput
 from agentmem.inputs import MESSAGE_BYTES
-from agentmem.messages import Message, Role, ToolCall
+from agentmem.messages import CODE_CALLS, Message, Role, ToolCall
 from agentmem.values import JSONObject, JSONValue, clip, dump_json, encoded_size
 
 Entry = dict[str, str]
@@ -26,7 +28,7 @@ def entries(message: Message) -> list[Entry]:
     shown: list[Entry] = []
     if message.reasoning:
         shown.append(_entry(message, "reasoning", dump_json(_reasoning(message))))
-    if message.text or not (message.calls or message.reasoning):
+    if message.text.strip() or not (message.calls or message.reasoning):
         shown.append(_entry(message, message.role.value, message.text))
     if message.calls:
         calls = [{"id": c.id, "name": c.name, "arguments": c.arguments} for c in message.calls]
@@ -115,54 +117,194 @@ class _Result(BaseModel):
     output: JSONValue = None
 
 
-def parse_entry(role: str, content: str, number: int, given: dict[str, str]) -> JSONObject:
+class _Reasoning(BaseModel):
+    text: str = ""
+    opaque: list[JSONObject] = []
+
+
+DEPTH = 70
+"""The deepest nesting of JSON in an entry; the arguments of a model's own calls have 64 levels."""
+
+ID_CHARACTERS = 200
+"""The longest id of a call: it goes along to each new run."""
+
+_TEXTS = ("user", "assistant", "summary")
+
+_Form = TypeVar("_Form", bound=BaseModel)
+
+
+def parse_entry(
+    role: str, content: str, number: int, given: Mapping[str, str]
+) -> tuple[JSONObject, dict[str, str]]:
     """Read an entry that code memorizes into the fields of a message.
 
     Args:
-        role: `user`, `assistant`, `tool_call` or `tool_result`.
+        role: `user`, `assistant`, `summary`, `reasoning`, `tool_call` or `tool_result`.
         content: The text, or JSON as `entries` shows it.
         number: The message's number, which places the calls of a `tool_call`.
-        given: Call ids as the caller wrote them, to our own; calls are added to it.
+        given: Call ids as the caller wrote them, to our own.
+
+    Returns:
+        The fields, and the ids of its own calls as the caller wrote them, to our own.
 
     Raises:
         InvalidInput: The role is none of these, the content is no text, empty or over 1 MiB, or
-            the JSON is not such.
+            the JSON is not such, or holds what no JSON, store or model takes; the message names
+            the place and says what to do.
     """
     _refuse_unsendable(content, role)
-    if role in ("user", "assistant"):
+    if role in _TEXTS:
         if not content.strip():
             raise InvalidInput(f"a {role} message has no text; no model takes an empty message")
-        return {"role": Role(role), "content": content}
-    try:
-        if role == "tool_call":
-            calls = _Calls.model_validate_json(content).calls
-            made = [_place(call, f"t0.s{number}.c{i}", given) for i, call in enumerate(calls)]
-            return {"role": Role.ASSISTANT, "calls": made}
-        if role == "tool_result":
-            result = _Result.model_validate_json(content)
-            text = result.output if isinstance(result.output, str) else dump_json(result.output)
-            call = given.get(result.call_id, result.call_id)
-            return {"role": Role.TOOL_RESULT, "content": text, "call": call, "name": result.name}
-    except ValidationError as error:
-        raise InvalidInput(f"this is not the JSON of a {role} message: {error}") from error
+        return {"role": Role(role), "content": content}, {}
+    if role == "tool_call":
+        return _call_fields(_read(_Calls, content, role).calls, number)
+    if role == "tool_result":
+        result = _read(_Result, content, role)
+        text = result.output if isinstance(result.output, str) else dump_json(result.output)
+        call = given.get(result.call_id, result.call_id)
+        fields = {"role": Role.TOOL_RESULT, "content": text, "call": call, "name": result.name}
+        return fields, {}
+    if role == "reasoning":
+        return {"role": Role.ASSISTANT, "reasoning": _parts(_read(_Reasoning, content, role))}, {}
     raise InvalidInput(
-        f"role {role!r} is unknown; use user, assistant, tool_call or tool_result "
-        "(a system prompt belongs to the agent)"
+        f"role {role!r:.100} is unknown; use user, assistant, tool_call, tool_result, reasoning or "
+        "summary (a system prompt belongs to the agent)"
     )
+
+
+def refuse_unkeepable(fields: JSONObject, role: str) -> None:
+    """Refuse what could not be sent to a worker, or not be read there again.
+
+    Raises:
+        InvalidInput: It takes over 1 MiB, or is no message.
+    """
+    try:
+        made = Message.model_validate({"id": "m0", **fields}).model_dump_json()
+        Message.model_validate_json(made)
+    except ValueError as error:
+        raise InvalidInput(f"this is no {role} message: {clip(str(error), 300)}") from None
+    size = len(made.encode())
+    if size > MESSAGE_BYTES + _FRAME_BYTES:
+        raise InvalidInput(
+            f"a {role} message of {size} bytes encoded; the limit is {MESSAGE_BYTES}: give less, "
+            "or put it where a tool can read it"
+        )
+
+
+_FRAME_BYTES = 4 * 1024  # of a message beside its content
 
 
 def _refuse_unsendable(content: object, role: str) -> None:
     if not isinstance(content, str):
         raise InvalidInput(f"a {role} message takes text, got {type(content).__name__}")
-    size = encoded_size(content)
+    # JSON inside of JSON takes up to four times its size: of that the message itself is measured.
+    size = encoded_size(content) if role in _TEXTS else len(content) // 4
     if size > MESSAGE_BYTES:
         raise InvalidInput(
-            f"a {role} message of {size} bytes encoded; the limit is {MESSAGE_BYTES}"
+            f"a {role} message of {size} bytes encoded; the limit is {MESSAGE_BYTES}: give less, "
+            "or put it where a tool can read it"
         )
-    if not content.isascii() and any("\ud800" <= char <= "\udfff" for char in content):
-        raise InvalidInput(f"a {role} message with half of a surrogate pair, which is no text")
+    if _has_half_pair(content):
+        raise InvalidInput(
+            f"a {role} message with half of a surrogate pair, which is no text; replace it, by "
+            "text.encode('utf-8', 'replace').decode() for example"
+        )
 
 
-def _place(call: _Call, position: str, given: dict[str, str]) -> ToolCall:
-    given[call.id] = position
-    return ToolCall(id=position, name=call.name, arguments=call.arguments)
+def _has_half_pair(text: str) -> bool:
+    return not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text)
+
+
+def _read(form: type[_Form], content: str, role: str) -> _Form:
+    """Read the JSON of an entry; whatever is wrong is named by its place."""
+    try:
+        value: Any = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(
+            f"the content of a {role} message is not valid JSON ({clip(str(error), 200)}); give "
+            "it as recall() shows it"
+        ) from None
+    found = _unportable(value)
+    if found:
+        place = found[0].lstrip(".") or "the content"
+        raise InvalidInput(f"a {role} message: {place} {found[1]}")
+    try:
+        return form.model_validate(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = _place(first["loc"]).lstrip(".") or "the content"
+        raise InvalidInput(
+            f"a {role} message: {place}: {first['msg']}; give it as recall() shows it"
+        ) from None
+
+
+def _unportable(value: Any, depth: int = 0) -> tuple[str, str] | None:
+    """Find what of a JSON value cannot be sent or kept: its place, and what is wrong with it."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "", "is no finite number, and JSON has no other; give null or a text"
+    if isinstance(value, str) and _has_half_pair(value):
+        return "", "holds half of a surrogate pair, which is no text; replace it"
+    if not isinstance(value, dict | list):
+        return None
+    if depth == DEPTH:
+        return "", f"is nested more than {DEPTH} deep; give the inside as text"
+    if isinstance(value, list):
+        items = enumerate(cast("list[Any]", value))
+    else:
+        items = cast("dict[str, Any]", value).items()
+    for key, item in items:
+        if isinstance(key, str) and _has_half_pair(key):
+            return "", "has a key with half of a surrogate pair, which is no text; replace it"
+        found = _unportable(item, depth + 1)
+        if found:
+            return _place([key]) + found[0], found[1]
+    return None
+
+
+def _place(loc: Sequence[int | str]) -> str:
+    return "".join(f"[{one}]" if isinstance(one, int) else f".{clip(one, 60)}" for one in loc)
+
+
+def _call_fields(calls: Sequence[_Call], number: int) -> tuple[JSONObject, dict[str, str]]:
+    if not calls:
+        raise InvalidInput("a tool_call message: calls is empty; give one call at least")
+    names: dict[str, str] = {}
+    made: list[ToolCall] = []
+    for at, call in enumerate(calls):
+        if not call.id.strip():
+            raise InvalidInput(
+                f"a tool_call message: calls[{at}].id is missing; give each call an id, by which "
+                "its result can name it"
+            )
+        if len(call.id) > ID_CHARACTERS:
+            raise InvalidInput(
+                f"a tool_call message: calls[{at}].id has {len(call.id)} characters, the limit is "
+                f"{ID_CHARACTERS}; number the calls instead"
+            )
+        if call.id in names:
+            raise InvalidInput(
+                f"a tool_call message: calls[{at}].id is {call.id!r:.100}, which a call before it "
+                "has; give each call its own, so that its result is told apart"
+            )
+        names[call.id] = f"{CODE_CALLS}s{number}.c{at}"
+        made.append(ToolCall(id=names[call.id], name=call.name, arguments=call.arguments))
+    return {"role": Role.ASSISTANT, "calls": made}, names
+
+
+def _parts(reasoning: _Reasoning) -> list[JSONObject]:
+    """Return the reasoning parts of an entry as messages hold them."""
+    for at, part in enumerate(reasoning.opaque):
+        needs = {"type": str} | ({"part": dict} if part.get("type") == "content" else {})
+        for name, kind in needs.items():
+            if not isinstance(part.get(name), kind):
+                raise InvalidInput(
+                    f"a reasoning message: opaque[{at}].{name} is missing or of another kind; give "
+                    "opaque as recall() shows it, or text alone"
+                )
+    parts = list(reasoning.opaque)
+    if not parts and reasoning.text.strip():
+        parts = [{"type": "reasoning_content", "text": reasoning.text}]
+    if not parts:
+        raise InvalidInput("a reasoning message has neither text nor opaque parts")
+    return parts

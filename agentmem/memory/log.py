@@ -19,6 +19,7 @@ class MessageLog:
     def __init__(self) -> None:
         self._messages: dict[str, Message] = {}
         self._groups: list[list[Message]] = []
+        self._said: list[list[Message]] = []  # the same groups, and those that a summary replaced
         self.forgotten: set[str] = set()
         self.shortened: set[str] = set()
         self.next = 0
@@ -64,30 +65,42 @@ class MessageLog:
     def keep(self, message: Message) -> bool:
         """Take a message into the conversation; False for a result that answers no call."""
         if message.role is not Role.TOOL_RESULT:
-            self._groups.append([message])
+            self._add([message])
         else:
-            group = next((g for g in reversed(self._groups) if _makes(g[0], message.call)), None)
+            group = self._calling(message.call)
             if group is None:
                 return False
             group.append(message)
         self._messages[message.id] = message
         return True
 
-    def forget(self, message_id: str) -> None:
+    def result(self, call_id: str) -> Message | None:
+        """Return the result of a call; None if it has none, or none any more."""
+        group = self._calling(call_id) or []
+        return next((message for message in group[1:] if message.call == call_id), None)
+
+    def forget(self, message_id: str) -> list[str]:
         """Take a message out, an assistant message with the results of its calls.
 
         It may have left this run: transcripts have it still.
+
+        Returns:
+            The ids of all that was taken out with it, itself first; none if it was out already.
         """
-        self.forgotten.add(message_id)
-        for at, group in enumerate(self._groups):
-            if group[0].id == message_id:
-                self.forgotten.update(message.id for message in group)
-                del self._groups[at]  # by place: comparing messages takes long
-                return
-            for message in group[1:]:
-                if message.id == message_id:
-                    group.remove(message)
-                    return
+        if message_id in self.forgotten:
+            return []
+        group = next((g for g in reversed(self._said) if any(m.id == message_id for m in g)), None)
+        if group is None:
+            gone = [message_id]
+        elif group[0].id == message_id:
+            gone = [message.id for message in group]
+            self._remove(group)
+        else:
+            gone = [message_id]
+            group[:] = [message for message in group if message.id != message_id]
+        gone = [one for one in gone if one not in self.forgotten]
+        self.forgotten.update(gone)
+        return gone
 
     def turn(self, number: int) -> Sequence[Group]:
         """Return the groups of the newest turn, if that is its number, oldest first."""
@@ -95,10 +108,12 @@ class MessageLog:
         return list(recent)[::-1]
 
     def drop_turn(self, number: int) -> None:
-        """Forget the messages of the newest turn, if that is its number."""
-        for group in self.turn(number):
-            self.forgotten.update(message.id for message in group)
-            self._groups.pop()
+        """Forget the question of the newest turn, if that is its number: nothing came of it.
+
+        What code memorized meanwhile stays.
+        """
+        for group in self.turn(number)[:1]:
+            self.forget(group[0].id)
 
     def shorten(self, ids: Iterable[str]) -> None:
         """Show these tool results shortened from now on."""
@@ -108,16 +123,32 @@ class MessageLog:
             group[:] = [shortened(m) if m.id in wanted else m for m in group]
 
     def summarise(self, ids: Iterable[str], summary: Message) -> None:
-        """Let a summary stand for the messages of these ids, which are the first."""
+        """Let a summary stand, first, for the messages of these ids: whole groups."""
         replaced = set(ids)
         self._messages[summary.id] = summary
         rest = [group for group in self._groups if group[0].id not in replaced]
-        self._groups[:] = [[summary], *rest]
+        made = [summary]
+        self._groups[:] = [made, *rest]
+        self._said.append(made)
 
     def full(self) -> list[Message]:
-        """Return the conversation in order, each message at its full length."""
-        return [self._messages[message.id] for group in self._groups for message in group]
+        """Return all that was said in this run and is not forgotten, each message whole.
 
+        What a summary replaced is there too; the summary stands where it was made.
+        """
+        return [self._messages[message.id] for group in self._said for message in group]
 
-def _makes(message: Message, call_id: str) -> bool:
-    return any(call.id == call_id for call in message.calls)
+    def _calling(self, call_id: str) -> list[Message] | None:
+        made = (g for g in reversed(self._groups) if any(c.id == call_id for c in g[0].calls))
+        return next(made, None)
+
+    def _add(self, group: list[Message]) -> None:
+        self._groups.append(group)
+        self._said.append(group)
+
+    def _remove(self, group: list[Message]) -> None:
+        for groups in (self._groups, self._said):
+            # By identity: comparing messages takes long.
+            at = next((at for at, one in enumerate(groups) if one is group), None)
+            if at is not None:
+                del groups[at]

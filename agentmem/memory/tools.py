@@ -189,6 +189,37 @@ def sent_quote(arguments: JSONObject) -> str:
     return sent.strip() if isinstance(sent, str) else ""
 
 
+def check_arguments(tool: str, arguments: JSONObject) -> None:
+    """Check a call of one of the four tools as the tool itself would, and strictly.
+
+    Raises:
+        ToolError: The tool would refuse the call, or leave out a field of it.
+    """
+    words = {"recall_memory": _KEY_WORDS, "forget_memory": (*_KEY_WORDS, "quote")}.get(tool, ())
+    if tool == "store_memory":
+        words = (*_KEY_WORDS, *_VALUE_WORDS, "until", "quote")
+        sent_value(arguments)
+        sent_until(arguments, "UTC")
+    if tool in ("store_memory", "forget_memory"):
+        one_key(arguments)
+    if tool == "recall_memory":
+        asked_keys(arguments)
+    # Of the words for one thing, only the first counts.
+    beside = [
+        word
+        for group in (_KEY_WORDS, _VALUE_WORDS)
+        for word in [word for word in group if word in arguments][1:]
+        if (tool, word) != ("recall_memory", "keys")
+    ]
+    unknown = [name for name in arguments if name not in words]
+    if wrong := list(dict.fromkeys(unknown + beside)):
+        properties = ", ".join(MEMORY_TOOLS[tool][1]["function"]["parameters"]["properties"])
+        raise ToolError(
+            f"Nothing was done: there is no parameter {', '.join(wrong)}. "
+            f"The parameters: {properties or 'none'}."
+        )
+
+
 def _first(arguments: JSONObject, words: tuple[str, ...]) -> Any:
     return next((arguments[word] for word in words if word in arguments), None)
 

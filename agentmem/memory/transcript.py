@@ -1,17 +1,19 @@
 """Carrying a conversation over to long-term memory's transcript, by reference."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 
 from temporalio import workflow
 
 from agentmem import contracts
-from agentmem.contracts import Append, Prompt, Store
+from agentmem.contracts import Append, Lacking, Prompt, Store
+from agentmem.errors import InvalidInput
 from agentmem.memory.carried import CarriedTranscript
 from agentmem.memory.in_workflow import SUMMARY_BYTES
 from agentmem.memory.log import MessageLog
 from agentmem.messages import Message, Role, from_ranges, in_order, to_ranges
-from agentmem.policies import MEMORY
+from agentmem.policies import memory_within
 from agentmem.values import clip, encoded_size
 
 BATCH = 200
@@ -64,6 +66,11 @@ class Transcripts:
             )
             for one in carried
         }
+        self._expected: set[str] = set()
+
+    def expect(self, store: Store) -> None:
+        """Take note that everything said is to reach a scope, if need be after the run's end."""
+        self._expected.add(store.model_dump_json())
 
     def lacks(self, store: Store, log: MessageLog) -> bool:
         """Tell whether there is something that a scope's transcript may lack."""
@@ -85,12 +92,51 @@ class Transcripts:
             )
         return found
 
+    def number(self, store: Store, log: MessageLog) -> None:
+        """Number what a scope's transcript lacks, so that others can append it too.
+
+        A message keeps its number from then on.
+        """
+        _number(self._progress.setdefault(store.model_dump_json(), _Progress()), log)
+
+    def lacking(self, store: Store, session: str, log: MessageLog, *, ended: bool) -> Lacking:
+        """Return what a scope's transcript may lack, and change nothing.
+
+        Args:
+            store: The scope.
+            session: The conversation's name there.
+            log: The conversation.
+            ended: Whether no more will be said, so that what has no number yet may get one.
+
+        Raises:
+            InvalidInput: The run has ended, and its words were not to reach that scope.
+        """
+        if ended and store.model_dump_json() not in self._expected:
+            raise InvalidInput(f"nothing was to reach {store.agent}/{store.scope} from here")
+        kept = self._progress.get(store.model_dump_json(), _Progress())
+        progress = replace(kept, numbered=list(kept.numbered), unsaid=list(kept.unsaid))
+        if ended:
+            _number(progress, log)
+        return Lacking(
+            session=session,
+            acknowledged=progress.acknowledged,
+            numbered=to_ranges(progress.numbered),
+            forgotten=to_ranges([i for i in progress.numbered if i in log.forgotten]),
+            late=to_ranges(progress.late(log)),
+        )
+
+    def rename(self, old: Store, new: Store) -> None:
+        """Go on under the resolved name of a scope with what was noted under `default`."""
+        if (progress := self._progress.pop(old.model_dump_json(), None)) is not None:
+            self._progress.setdefault(new.model_dump_json(), progress)
+
     async def append(
         self,
         store: Store,
         session: str,
         log: MessageLog,
         reference: Callable[[list[str]], Prompt],
+        within: timedelta | None = None,
     ) -> int:
         """Append what a scope's transcript lacks, in batches; advances only on the store's answer.
 
@@ -100,6 +146,7 @@ class Transcripts:
             log: The conversation. A message forgotten before its first try is never appended; one
                 forgotten since keeps its number and loses its text, in the store too.
             reference: Makes messages travel by reference.
+            within: How long it may take in all; None leaves it to the attempts.
 
         Returns:
             The last sequence number that the store has.
@@ -110,16 +157,17 @@ class Transcripts:
         """
         progress = self._progress.setdefault(store.model_dump_json(), _Progress())
         _number(progress, log)
+        until = None if within is None else workflow.now() + within
         while progress.numbered:
             batch = next_batch(progress.numbered, log.__getitem__)
             forgotten = [i for i in batch if i in log.forgotten]
-            held = await _append(progress, store, session, reference(batch), forgotten)
+            held = await _append(progress, store, session, reference(batch), forgotten, until)
             done = min(held - progress.acknowledged, len(batch))
             progress.acknowledged += done
             progress.blanked += [i for i in batch[:done] if i in forgotten]
             del progress.numbered[:done]
         while late := progress.late(log)[:BATCH]:
-            await _append(progress, store, session, reference([]), late)
+            await _append(progress, store, session, reference([]), late, until)
             progress.blanked += late
         return progress.acknowledged
 
@@ -149,7 +197,12 @@ def _number(progress: _Progress, log: MessageLog) -> None:
 
 
 async def _append(
-    progress: _Progress, store: Store, session: str, prompt: Prompt, forgotten: list[str]
+    progress: _Progress,
+    store: Store,
+    session: str,
+    prompt: Prompt,
+    forgotten: list[str],
+    until: datetime | None,
 ) -> int:
     request = Append(
         store=store,
@@ -161,4 +214,5 @@ async def _append(
     number = sum(1 for _ in from_ranges(prompt.view))
     what = f"{number} messages to" if number else f"{len(forgotten)} messages forgotten in"
     summary = clip(f"{what} {store.agent}/{store.scope}", SUMMARY_BYTES)
-    return await workflow.execute_activity(contracts.append, request, summary=summary, **MEMORY)
+    options = memory_within(None if until is None else until - workflow.now())
+    return await workflow.execute_activity(contracts.append, request, summary=summary, **options)

@@ -1,13 +1,25 @@
-"""Which messages of a conversation a model is shown: whole groups, newest first."""
+"""Which messages of a conversation a model is shown: the running turn, and before it what fits."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from agentmem.messages import Group, Message, Role, estimate_tokens
+from agentmem.messages import CODE_CALLS, Group, Message, Role, estimate_tokens
+from agentmem.values import clip, fair_limit
+
+SHORTENED_BYTES = 800
+"""Encoded bytes that are left of an old tool result: what it was about, not what it said."""
 
 CLIPPED_BYTES = 200
-"""The least that is left of a tool result that had to be shortened to fit."""
+"""The least that is left of a text that had to be shortened to fit."""
+
+EARLIER_SHARE = 4
+"""The earlier work of a running turn keeps one part in so many of the budget, however large the
+latest tool results are."""
+
+NOTE_BYTES = 600
+"""Encoded bytes of the note that stands for tool calls which do not fit even shortened."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,12 +27,14 @@ class View:
     """The messages in view, oldest first.
 
     Attributes:
-        messages: Whole groups, in order; the first is the user's or a summary.
+        messages: Whole groups, in order.
         clipped: Messages too large for the budget, with the encoded bytes that each may take.
+        notes: Texts that stand before a message, by its id, in place of what is left out there.
     """
 
     messages: list[Message]
     clipped: dict[str, int] = field(default_factory=dict[str, int])
+    notes: dict[str, str] = field(default_factory=dict[str, str])
 
 
 class Sizes:
@@ -37,37 +51,74 @@ class Sizes:
         return known[1]
 
 
+def shown_tokens(view: View) -> int:
+    """Estimate the tokens of a view, with what is shown shorter at the size that it is shown in."""
+    sizes = ((estimate_tokens(message), view.clipped.get(message.id)) for message in view.messages)
+    return sum(size if limit is None else min(size, limit // 4) for size, limit in sizes)
+
+
 def select(
     groups: Sequence[Group],
     *,
+    turn: int | None = None,
     window: int | None = None,
     max_tokens: int | None = None,
     size: Callable[[Message], int] = estimate_tokens,
 ) -> View:
     """Choose what is in view.
 
-    Groups are taken whole, from the newest back, while they fit the window (messages) and the
-    budget (estimated tokens). The newest user message is always in view, and so is the newest
-    group after it: that is the least that a model can be asked with. Where that alone is over the
-    budget, its texts are marked to be shortened. A summary, which stands first, is always in view
-    too. Nothing stands before the first user message or summary: no provider takes a conversation
-    that an assistant opens. `size` says how many tokens a message has.
+    The running turn is always in view, from its question on, whatever the window and the budget.
+    So is a summary, which stands first. Before the turn, groups are taken whole, from the newest
+    back, while they fit the window (messages) and the budget (estimated tokens); the first of them
+    is the user's, unless nothing at all stands before it.
+
+    A running turn over the budget is shown shortened, and says so: first its earlier tool results,
+    the oldest first; then a note stands for its earliest calls and counts them; the latest calls
+    stay whole with their reasoning, and their results are shortened only if they do not fit alone.
+
+    While no turn runs, the newest user message and the newest group take the running turn's place.
+
+    Args:
+        groups: The conversation.
+        turn: The number of the running turn; None while none runs.
+        window: The most messages; None for no bound.
+        max_tokens: The most tokens; None for no bound.
+        size: Says how many tokens a message has.
     """
-    newest = next((i for i in reversed(range(len(groups))) if _opens(groups[i])), None)
-    if newest is None:
+    if not groups:
         return View(messages=[])
-    minimum = {newest, len(groups) - 1}
+    begin = turn_start(groups, turn)
+    minimum = set(range(begin, len(groups))) or {len(groups) - 1}
+    if begin == len(groups) or not any(_opens(groups[i]) for i in minimum):
+        # No turn runs, or its question was forgotten: no model answers without a user's message.
+        asked = next((i for i in reversed(range(begin)) if _opens(groups[i])), None)
+        begin = begin if asked is None else asked
+        minimum |= set() if asked is None else {asked}
     if groups[0][0].role is Role.SUMMARY:
         minimum.add(0)
     least = sum(size(message) for i in minimum for message in groups[i])
     start = _start(groups, minimum, least, window, max_tokens, size)
+    while 0 < start < begin and not _opens(groups[start]):
+        start += 1
     kept = [groups[i] for i in sorted(minimum) if i < start] + list(groups[start:])
-    while not _opens(kept[0]):
-        kept.pop(0)
-    messages = [message for group in kept for message in group]
-    if max_tokens is None or least <= max_tokens:
-        return View(messages=messages)
-    return View(messages=messages, clipped=_clips(kept, max_tokens, size))
+    if max_tokens is not None and least > max_tokens:
+        return _shortened(kept, max_tokens, size)
+    return View(messages=[message for group in kept for message in group])
+
+
+def turn_start(groups: Sequence[Group], turn: int | None) -> int:
+    """Return the place of a turn's first group, which is the last turn; else how many there are."""
+    start = len(groups)
+    while start and groups[start - 1][0].turn == turn:
+        start -= 1
+    return start
+
+
+def latest_calls(groups: Sequence[Group]) -> int:
+    """Return the place of the model's newest tool calls; without any, of code's, or of the last."""
+    with_calls = [at for at, group in enumerate(groups) if group[0].calls]
+    models = [at for at in with_calls if not groups[at][0].calls[0].id.startswith(CODE_CALLS)]
+    return (models or with_calls or [len(groups) - 1])[-1]
 
 
 def _opens(group: Group) -> bool:
@@ -101,20 +152,90 @@ def _start(
     return start
 
 
-def _clips(
-    kept: Sequence[Group], max_tokens: int, size: Callable[[Message], int]
-) -> dict[str, int]:
-    """Say how to shorten the minimum, which alone is over the budget."""
+def _shortened(kept: Sequence[Group], max_tokens: int, size: Callable[[Message], int]) -> View:
+    """Show groups that must all be in view and are over the budget."""
+    front = list(kept[:1]) if kept[0][0].role is Role.SUMMARY else []
+    work = kept[len(front) :]
+    if not work:
+        return View(messages=list(front[0]))
+    room = max_tokens - _tokens(front, size)
+    whole = {latest_calls(work), len(work) - 1}
+    if _opens(work[0]):
+        whole.add(0)
+    newest = [work[i] for i in sorted(whole)]
+    earlier = [group for i, group in enumerate(work) if i not in whole]
+    share = max(room - _tokens(newest, size), room // EARLIER_SHARE)
+    clipped, left, taken = _earlier(earlier, share, size)
+    clipped |= _newest(newest, room - taken, size)
+    gone = {group[0].id for group in left}
+    shown = [group for group in work if group[0].id not in gone]
+    notes: dict[str, str] = {}
+    if left:
+        place = next(i for i, group in enumerate(work) if group[0].id in gone)
+        following = next(group for group in work[place:] if group[0].id not in gone)
+        notes[following[0].id] = _note(left)
+    messages = [message for group in (*front, *shown) for message in group]
+    return View(messages=messages, clipped=clipped, notes=notes)
+
+
+def _earlier(
+    groups: Sequence[Group], room: int, size: Callable[[Message], int]
+) -> tuple[dict[str, int], Sequence[Group], int]:
+    """Say what of a turn's earlier groups is shortened, and what is left out, the oldest first.
+
+    Returns:
+        The bytes of what is shortened, the groups left out, and the tokens that all takes then.
+    """
     clipped: dict[str, int] = {}
-    *summary, user = [group[0] for group in kept if _opens(group)]
-    room = max_tokens - sum(map(size, summary))
-    if size(user) > room:
-        clipped[user.id] = max(CLIPPED_BYTES, room * 4)
-        return clipped | {m.id: CLIPPED_BYTES for m in kept[-1] if m.role is Role.TOOL_RESULT}
-    room -= size(user)
-    results = [m for m in kept[-1] if m.role is Role.TOOL_RESULT]
-    room -= sum(size(m) for m in kept[-1] if m.role is not Role.TOOL_RESULT)
-    if results:
-        share = max(CLIPPED_BYTES, room * 4 // len(results))
-        clipped |= {m.id: share for m in results if size(m) * 4 > share}
+    sizes = {message.id: size(message) for group in groups for message in group}
+    total = sum(sizes.values())
+    for message in (message for group in groups for message in group):
+        if total <= room:
+            return clipped, [], total
+        if _can_be_cut(message) and sizes[message.id] > SHORTENED_BYTES // 4:
+            total -= sizes[message.id] - SHORTENED_BYTES // 4
+            sizes[message.id] = SHORTENED_BYTES // 4
+            clipped[message.id] = SHORTENED_BYTES
+    left = 0
+    while left < len(groups) and total + bool(left) * NOTE_BYTES // 4 > room:
+        total -= sum(sizes[message.id] for message in groups[left])
+        left += 1
+    gone = {message.id for group in groups[:left] for message in group}
+    kept = {name: limit for name, limit in clipped.items() if name not in gone}
+    return kept, groups[:left], total + bool(left) * NOTE_BYTES // 4
+
+
+def _newest(groups: Sequence[Group], room: int, size: Callable[[Message], int]) -> dict[str, int]:
+    """Say how to shorten the question and the latest results, if they are too large together."""
+    texts = [g[0] for g in groups if not g[0].calls and _can_be_cut(g[0])]
+    results = [m for group in groups for m in group[1:] if _can_be_cut(m)]
+    room -= _tokens(groups, size) - sum(map(size, [*texts, *results]))
+    least = CLIPPED_BYTES // 4
+    clipped: dict[str, int] = {}
+    for messages, reserved in ((texts, least * len(results)), (results, 0)):
+        limit = max(least, fair_limit([size(m) for m in messages], room - reserved))
+        clipped |= {m.id: limit * 4 for m in messages if size(m) > limit}
+        room -= sum(min(size(m), limit) for m in messages)
     return clipped
+
+
+def _can_be_cut(message: Message) -> bool:
+    # A signature fits only what it signed: such a message is shown whole or not at all.
+    signed = message.reasoning or message.fields or message.calls
+    return not signed and message.role is not Role.SUMMARY
+
+
+def _tokens(groups: Sequence[Group], size: Callable[[Message], int]) -> int:
+    return sum(size(message) for group in groups for message in group)
+
+
+def _note(left: Sequence[Group]) -> str:
+    """Return the note that stands for groups of the running turn."""
+    calls = Counter(call.name for group in left for call in group[0].calls)
+    names = ", ".join(f"{name}: {number}" for name, number in calls.most_common(5))
+    messages = sum(not group[0].calls for group in left)
+    parts = [f"{calls.total()} tool calls and their results ({names})"] if calls else []
+    parts += [f"{messages} other messages"] if messages else []
+    made = " The calls were made." if calls else ""
+    text = f"Not shown here, for size, of what came earlier in this turn: {', '.join(parts)}.{made}"
+    return f"[{clip(text, NOTE_BYTES - 2)}]"

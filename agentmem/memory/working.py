@@ -1,10 +1,12 @@
 """Working memory: the conversation, held in a workflow's state and rebuilt by its history."""
 
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 
 from temporalio import workflow
 
 from agentmem.contracts.calls import Store
+from agentmem.contracts.hand_over import Lacking
 from agentmem.errors import AgentMemError, InvalidInput
 from agentmem.memory.carried import (
     LEFT,
@@ -14,7 +16,8 @@ from agentmem.memory.carried import (
     take,
 )
 from agentmem.memory.conversation import Conversation
-from agentmem.memory.entries import Entry, entries, parse_entry
+from agentmem.memory.conversations import conversations
+from agentmem.memory.entries import Entry, entries, parse_entry, refuse_unkeepable
 from agentmem.memory.settings import checked_settings
 from agentmem.memory.transcript import Transcripts
 from agentmem.messages import Group, Message, Role
@@ -52,31 +55,56 @@ class WorkingMemory(Conversation):
         self._given = dict(carried.given)
         self._transcripts = Transcripts(carried.transcripts, seen=len(self.log))
         self.session = _began_in() if restore is None else carried.session or _first_run()
+        if workflow.in_workflow():
+            conversations().answer_for(self.name, self.lacking)
 
     async def memorize(self, role: str, content: str) -> str:
-        """Add a message.
+        """Add a message; what `recall` shows can be given back, in another memory too.
+
+        Reasoning belongs to the reply that comes next: the `assistant` or `tool_call` entry that
+        follows it becomes one message with it, under one id.
 
         Args:
-            role: `user`, `assistant`, `tool_call` or `tool_result`.
-            content: The text; for the last two JSON, as `recall` shows it.
+            role: `user`, `assistant`, `tool_call`, `tool_result`, `reasoning` or `summary`.
+            content: The text; JSON as `recall` shows it for tool calls, their results and
+                reasoning.
 
         Returns:
             The message's id.
 
         Raises:
-            InvalidInput: The role is none of these, the content is no text, empty or over 1 MiB,
-                or the JSON is not such.
+            InvalidInput: The role is none of these, or the content is nothing that a model, a
+                store or a history takes: no text, empty, over 1 MiB, no JSON, a number that is
+                not finite, half of a surrogate pair, calls without an id of their own, a result
+                that answers no call or one that is answered. The message names the place and
+                says what to do.
         """
-        return self.add(**parse_entry(role, content, self.log.next, self._given)).id
+        held = self._held
+        number = self.log.next if held is None else int(held.id[1:])
+        fields, names = parse_entry(role, content, number, self._given)
+        if fields["role"] is Role.ASSISTANT and held is not None:
+            reasoning = [*held.reasoning, *fields.get("reasoning", [])]
+            fields |= {"id": held.id, "reasoning": reasoning}
+        refuse_unkeepable(fields, role)
+        if role == "reasoning":
+            return self.hold(**fields).id
+        if role == "tool_result" and (known := self.log.result(fields["call"])):
+            raise InvalidInput(
+                f"the call {fields['call']!r:.100} has a result already, {known.id}; forget that "
+                "before"
+            )
+        made = self.add(**fields)
+        self._given |= names
+        return made.id
 
     def recall(self) -> list[Entry]:
         """Return what is in view, oldest first, as `{"id", "role", "content"}`.
 
         A model's reply shows as up to three entries of one id: reasoning, assistant, tool_call.
         """
-        return [entry for message in self.view().messages for entry in entries(message)]
+        return [entry for message in self._in_view() for entry in entries(message)]
 
-    async def forget(self, message_id: str) -> None:
+    async def forget(self, message_id: str) -> list[str]:
         """Take a message out of the conversation for good; one that is gone already is no error.
 
         Its text and every quote of it leave long-term memory's transcript too, with the next
@@ -86,19 +114,32 @@ class WorkingMemory(Conversation):
         text goes: its call is then answered by a note. A message that a summary stands for goes
         from the transcript; what the summary says of it stays until that is forgotten too.
 
+        Returns:
+            The ids of all messages that went, this one first; none if it was gone already.
+
         Raises:
             InvalidInput: There never was a message of this id.
         """
         if not self.log.knew(message_id):
             raise InvalidInput(f"no message {message_id!r} in {self.name}; keys() lists them")
-        self.log.forget(message_id)
+        if self._held is not None and self._held.id == message_id:
+            self._held = None
+        return self.log.forget(message_id)
 
     def keys(self) -> list[str]:
         """Return the ids of the messages in view, oldest first."""
-        return [message.id for message in self.view().messages]
+        return [message.id for message in self._in_view()]
 
-    async def append_transcript(self, store: Store) -> int:
+    def _in_view(self) -> list[Message]:
+        return [*self.view().messages, *([self._held] if self._held else [])]
+
+    async def append_transcript(self, store: Store, *, within: timedelta | None = None) -> int:
         """Carry what is new over to a scope's transcript, for its next dream.
+
+        Args:
+            store: The scope.
+            within: How long it may take in all; by default five attempts of ten seconds for each
+                200 messages.
 
         Returns:
             The last sequence number that the store holds of this memory.
@@ -107,7 +148,23 @@ class WorkingMemory(Conversation):
             temporalio.exceptions.ActivityError: The store did not take it; nothing is lost, and
                 the next call tries the same again.
         """
-        return await self._transcripts.append(store, self.session, self.log, self.reference)
+        return await self._transcripts.append(store, self.session, self.log, self.reference, within)
+
+    def number_transcript(self, store: Store) -> None:
+        """Number what a scope's transcript lacks, so that a hand-over can append it."""
+        self._transcripts.number(store, self.log)
+
+    def expect_transcript(self, store: Store) -> None:
+        """Let everything said reach a scope, if the workflow is terminated by a later dream."""
+        self._transcripts.expect(store)
+
+    def rename_transcript(self, old: Store, new: Store) -> None:
+        """Go on under the resolved name of a scope with what was noted under `default`."""
+        self._transcripts.rename(old, new)
+
+    def lacking(self, store: Store, *, ended: bool = False) -> Lacking:
+        """Return what a scope's transcript may lack, for the query `agentmem.lacking`."""
+        return self._transcripts.lacking(store, self.session, self.log, ended=ended)
 
     def is_ahead_of(self, store: Store) -> bool:
         """Tell whether the conversation has something that a scope's transcript may lack."""
@@ -164,12 +221,19 @@ class WorkingMemory(Conversation):
 
     def _lasting(self) -> Sequence[Group]:
         """Return the groups that a later turn may need."""
+        held = [[self._held]] if self._held else []
+        return [*self._conversation(), *held]
+
+    def _conversation(self) -> Sequence[Group]:
         if self.settings.compact_model:
             return self.log.groups
         groups, view = self.log.groups, set(self.keys())
         front = [group for group in groups[:1] if group[0].role is Role.SUMMARY]
         rest = groups[len(front) :]
-        first = next((i for i, group in enumerate(rest) if group[0].id in view), len(rest))
+        # Before the first user message all goes along: a later view opens with the whole or not.
+        begun = any(group[0].role is Role.USER for group in groups)
+        shown = (i for i, group in enumerate(rest) if group[0].id in view)
+        first = next(shown, len(rest)) if begun else 0
         # What stands out of view between a long turn's question and its end goes along: without
         # it, a question would come back into view that the next turn had left behind.
         return [*front, *rest[first:]]
@@ -187,15 +251,17 @@ def working_memory(
     """Make the working memory of an agent, in workflow code.
 
     Args:
-        window: The most messages that a model is shown; None for no bound. Groups (an assistant
-            message, its tool calls and their results) are never split.
+        window: The most messages that a model is shown, the running turn always; None for no
+            bound. Groups (an assistant message, its tool calls and their results) are never split.
         max_tokens: The most tokens (estimated: bytes of UTF-8 / 4) that a model is shown, the
-            system prompt not counted; None for no bound.
+            system prompt not counted; None for no bound. A running turn over it is shown
+            shortened, with notes that say so.
         compact_model: The model that summarises what gets too old, as litellm names it; needs
-            `max_tokens`. None: nothing is summarised, and what does not fit is not shown.
-        compact_threshold: The share of `max_tokens` over which a turn begins by compaction: old
-            tool results are shown shortened, and if that is not enough, old messages are
-            summarised.
+            `max_tokens`. None: nothing is summarised, and what does not fit before the running
+            turn is not shown.
+        compact_threshold: The share of `max_tokens` over which a conversation is compacted before
+            a model call: old tool results are shown shortened, and if that is not enough, old
+            messages are summarised.
         compact_preserve: The newest messages that compaction leaves as they are.
         restore: What `dump()` gave in the run before, to go on with that conversation.
 

@@ -3,10 +3,11 @@
 Each reasoning part is stored with a `type`: `thinking` and `redacted_thinking` blocks as they
 came, `reasoning_content` with its `text` (left out where the blocks say the same), `content` for
 reasoning that stood among the content parts, and `reasoning_details` or `reasoning_items` with
-their `value`. On a request each stands where it came from.
+their `value`. On a request each stands where it came from. A `thought` with its `text` stood
+between tags in the model's text: it is kept for people, and no provider takes it back.
 """
 
-from agentmem.messages import Message
+from agentmem.messages import THOUGHT, Message
 from agentmem.models.plain import as_mapping, objects
 from agentmem.values import JSONObject
 
@@ -20,6 +21,8 @@ def read_reasoning(message: JSONObject) -> list[JSONObject]:
     """Return the reasoning parts of a reply's message, in OpenAI's form as litellm gives it."""
     blocks = objects(message.get("thinking_blocks"))
     parts = list(blocks)
+    if thought := message.get("thought"):
+        parts.append({"type": THOUGHT, "text": thought})
     text = message.get("reasoning_content")
     if isinstance(text, str) and text:
         same = text == _thought(blocks)

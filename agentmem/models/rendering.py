@@ -3,16 +3,19 @@
 What comes out passes the most demanding provider's rules by construction, whatever goes in, and is
 the same bytes whenever the same messages go in:
 
-* one system message, first; then a message of the user, what stood before it is left out;
+* one system message, first; then a message of the user: where the assistant opened the
+  conversation, a line in the user's place stands before it;
 * each call is answered exactly once, right behind it and in order; a call without a result is
   answered by a note;
 * call ids are unique and such that every provider takes them; names and arguments are made valid;
 * no message is blank; no text holds half of a surrogate pair;
-* reasoning and provider fields stand unchanged on the message that they came with.
+* reasoning and provider fields stand unchanged on the message that they came with, and go to the
+  vendor alone that sent them.
 """
 
 import re
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from agentmem.contracts.calls import ModelCall
 from agentmem.errors import InvalidInput
@@ -20,11 +23,16 @@ from agentmem.messages import Group, Message, Role, ToolCall, groups
 from agentmem.models.plain import plain, plain_text
 from agentmem.models.reasoning import content_parts, written
 from agentmem.models.structured import repair_request, request_format
+from agentmem.models.vendors import vendor_of
 from agentmem.models.wire_ids import hashed_id, wire_id
 from agentmem.values import JSONObject, clip, dump_json, encoded_size
 
 SUMMARY = "Summary of the conversation so far:\n\n"
 """Begins the user message that stands for a summary: no other role may open a conversation."""
+
+OPENED = "(The assistant began this conversation.)"
+"""Stands before a greeting: Anthropic, Gemini and others take no conversation that an assistant
+opens."""
 
 NO_RESULT = "No result: the call was interrupted, or its result was forgotten."
 EMPTY_RESULT = "(empty)"
@@ -40,7 +48,12 @@ def render_request(
         messages: The messages of its prompt.
         tools: The schemas of its tools, in OpenAI's form.
     """
-    rendered = render(messages, clipped=call.prompt.clipped)
+    rendered = render(
+        messages,
+        clipped=call.prompt.clipped,
+        notes=call.prompt.notes,
+        vendor=vendor_of(call.model),
+    )
     if call.repair and call.response_format:
         rendered.append(repair_request(call.repair, call.response_format))
     request: JSONObject = {
@@ -59,12 +72,20 @@ def render_request(
     return request
 
 
-def render(messages: Sequence[Message], *, clipped: Mapping[str, int]) -> list[JSONObject]:
+def render(
+    messages: Sequence[Message],
+    *,
+    clipped: Mapping[str, int],
+    notes: Mapping[str, str] = MappingProxyType({}),
+    vendor: str = "",
+) -> list[JSONObject]:
     """Return the messages of a request, in OpenAI's chat form.
 
     Args:
         messages: In order; system prompts, if there are several, become one.
         clipped: Ids of messages to be shown shorter, with the encoded bytes that each may take.
+        notes: Texts that stand before a message, by its id, as the user's.
+        vendor: Whose model is asked, as `vendor_of` says it; empty if all messages are its own.
 
     Raises:
         InvalidInput: The user said nothing: no provider answers that.
@@ -75,19 +96,37 @@ def render(messages: Sequence[Message], *, clipped: Mapping[str, int]) -> list[J
             _clipped(message, clipped[message.id]) if message.id in clipped else message
             for message in messages
         ]
+    if vendor:
+        shown = [_without_others(message, vendor) for message in shown]
     system = "\n\n".join(m.text for m in shown if m.role is Role.SYSTEM and m.text.strip())
-    talk = [group for group in groups(shown) if not _is_blank(group[0])]
-    while talk and talk[0][0].role not in (Role.USER, Role.SUMMARY):
-        talk.pop(0)
-    if not talk:
+    talk = groups(shown)
+    said = [group for group in talk if not _is_blank(group[0])]
+    if not any(map(_is_users, said)):
         raise InvalidInput("the prompt holds no message of the user")
     rendered: list[JSONObject] = []
     if system:
         rendered.append({"role": "system", "content": plain_text(system)})
+    if not _is_users(said[0]):
+        rendered.append({"role": "user", "content": OPENED})
     ids: set[str] = set()
-    for group in talk:
-        rendered += _group(group, ids)
+    for group in talk if notes else said:
+        if group[0].id in notes:
+            rendered.append({"role": "user", "content": plain_text(notes[group[0].id])})
+        if not notes or not _is_blank(group[0]):
+            rendered += _group(group, ids)
     return rendered
+
+
+def _without_others(message: Message, vendor: str) -> Message:
+    """Return a message without what another vendor wants back."""
+    if message.vendor in ("", vendor):
+        return message
+    calls = [call.replace(fields={}) for call in message.calls]
+    return message.replace(reasoning=[], fields={}, calls=calls)
+
+
+def _is_users(group: Group) -> bool:
+    return group[0].role in (Role.USER, Role.SUMMARY)
 
 
 def _group(group: Group, ids: set[str]) -> list[JSONObject]:
@@ -177,6 +216,8 @@ def _is_blank_part(part: JSONObject) -> bool:
 
 
 def _clipped(message: Message, limit: int) -> Message:
+    # What was signed fits only the message that it came with.
+    message = message.replace(reasoning=[], fields={})
     if isinstance(message.content, str):
         return message.replace(content=clip(message.content, limit))
     parts: list[JSONObject] = []

@@ -4,17 +4,22 @@ import math
 from dataclasses import dataclass
 from typing import cast
 
-from agentmem.contracts.calls import ModelCall, ModelReply, Usage
+from agentmem.contracts.calls import FailedCall, ModelCall, ModelReply, Usage
 from agentmem.errors import ModelCallError
-from agentmem.messages import Message, Role, ToolCall
+from agentmem.messages import THOUGHT, Message, Role, ToolCall
 from agentmem.models.calls import CUT_OFF, call_in_text, read_calls
 from agentmem.models.plain import as_mapping, joined_text, objects
 from agentmem.models.reasoning import read_fields, read_reasoning
 from agentmem.models.structured import read_structured
+from agentmem.models.thought import split_thought
+from agentmem.models.vendors import vendor_of
 from agentmem.values import JSONObject, clip
 
 REPLY_BYTES = 1024 * 1024
 """Encoded bytes of a stored reply; Temporal refuses a result of 2 MiB."""
+
+
+REASON_CHARACTERS = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,14 +27,17 @@ class Choice:
     """The answer in a reply.
 
     Attributes:
-        message: The assistant's message, in OpenAI's form.
+        message: The assistant's message, in OpenAI's form. Thought that stood between tags in its
+            text is apart from it, in the field `thought`.
         finish: stop, tool_calls, length or content_filter.
         usage: What the call took; 0 where the provider did not say.
+        reason: Why it ended, in the provider's own word.
     """
 
     message: JSONObject
     finish: str
     usage: Usage
+    reason: str = ""
 
 
 # litellm maps most vendors' words to OpenAI's; these are what custom providers let through.
@@ -44,6 +52,14 @@ _FINISH = {
 
 # The provider failed half-way: what there is of the reply is no answer.
 _BROKEN = {"error", "network_error", "malformed_response", "insufficient_system_resource"}
+
+
+# OpenAI's, Anthropic's, Gemini's and Ollama's names.
+_COUNTS = {
+    "prompt": ("prompt_tokens", "input_tokens", "promptTokenCount", "prompt_eval_count"),
+    "completion": ("completion_tokens", "output_tokens", "candidatesTokenCount", "eval_count"),
+    "cached": ("cache_read_input_tokens", "cachedContentTokenCount"),
+}
 
 
 def read_reply(reply: JSONObject, call: ModelCall, *, attempt: int) -> ModelReply:
@@ -70,29 +86,40 @@ def read_reply(reply: JSONObject, call: ModelCall, *, attempt: int) -> ModelRepl
     if not calls and finish == "stop" and call.tool_choice == "auto" and not call.response_format:
         calls = call_in_text(text, call.tools, position)
         text, finish = ("", "tool_calls") if calls else (text, finish)
-    if finish == "content_filter":
-        calls = []
-    if calls and call.tool_choice == "none":
-        calls, finish = [], "tool_limit"
+    is_cut = bool(calls) and (finish == "content_filter" or call.tool_choice == "none")
+    if is_cut and finish != "content_filter":
+        finish = "tool_limit"
+    made = [] if is_cut else calls
     problem = ""
-    if call.response_format and not calls and finish != "content_filter":
+    if call.response_format and not made and finish != "content_filter":
         text, problem = read_structured(text, call.response_format)
         if problem and finish == "length":
             problem = f"it was cut off at the limit of {call.max_tokens} tokens; be shorter"
+    checked = _checked(made, choice, call.max_tokens)
+    reasoning, fields = read_reasoning(choice.message), read_fields(choice.message)
+    is_bound = bool(fields) or any(part["type"] != THOUGHT for part in reasoning)
     message = Message(
         id=call.reply,
         role=Role.ASSISTANT,
         content=text,
         turn=call.turn,
-        calls=_checked(calls, choice, call.max_tokens),
-        reasoning=read_reasoning(choice.message),
-        fields=read_fields(choice.message),
+        calls=checked,
+        reasoning=reasoning,
+        fields=fields,
+        vendor=vendor_of(call.model) if is_bound or any(c.fields for c in checked) else "",
         attempt=attempt,
     )
-    bounded = _bounded(message)
+    bounded = _bounded(message.without_calls() if is_cut else message)
     if call.response_format and bounded.text != text:
         problem = f"it takes over {REPLY_BYTES} bytes; be shorter"
-    return ModelReply(message=bounded, finish=finish, usage=choice.usage, problem=problem)
+    is_answer = bool(bounded.calls or bounded.text.strip())
+    return ModelReply(
+        message=bounded,
+        finish=finish,
+        usage=choice.usage,
+        problem=problem,
+        reason="" if is_answer else choice.reason,
+    )
 
 
 def read_choice(reply: JSONObject, *, model: str) -> Choice:
@@ -108,7 +135,7 @@ def read_choice(reply: JSONObject, *, model: str) -> Choice:
     Raises:
         ModelCallError: There is no message in it, or a broken one; a retry may bring one.
     """
-    usage = _usage(as_mapping(reply.get("usage")))
+    usage = read_usage(reply)
     choices = objects(reply.get("choices"))
     choice = choices[0] if choices else {}
     message = as_mapping(choice.get("message"))
@@ -116,20 +143,34 @@ def read_choice(reply: JSONObject, *, model: str) -> Choice:
         reason = choice.get("finish_reason") or "none"
         raise ModelCallError(
             f"the model {model} sent a reply without a message (finish reason {reason}, "
-            f"{usage.prompt} tokens read, {usage.completion} written)"
+            f"{usage.prompt} tokens read, {usage.completion} written)",
+            FailedCall(kind="garbled", paid=usage),
         )
     reason = _reason(choice)
     if reason in _BROKEN:
         raise ModelCallError(
             f"the provider of the model {model} broke its reply off (finish reason {reason}, "
-            f"{usage.completion} tokens written)"
+            f"{usage.completion} tokens written)",
+            FailedCall(kind="broken", paid=usage),
         )
     finish = _FINISH.get(reason, "stop")
     if _refusal(message):
         finish = "content_filter"
     elif finish == "stop" and (message.get("tool_calls") or message.get("function_call")):
         finish = "tool_calls"
-    return Choice(message=message, finish=finish, usage=usage)
+    message = _without_thought(message)
+    return Choice(message=message, finish=finish, usage=usage, reason=reason[:REASON_CHARACTERS])
+
+
+def _without_thought(message: JSONObject) -> JSONObject:
+    content: object = message.get("content")
+    parts = objects(content)
+    thought, said = split_thought(content if isinstance(content, str) else joined_text(parts))
+    if not thought and said == (content if isinstance(content, str) else joined_text(parts)):
+        return message
+    others = [part for part in parts if part.get("type") != "text"]
+    rest: object = [*others, {"type": "text", "text": said}] if others else said
+    return {**message, "content": rest, "thought": thought}
 
 
 def _reason(choice: JSONObject) -> str:
@@ -146,7 +187,7 @@ def _checked(calls: list[ToolCall], choice: Choice, limit: int) -> list[ToolCall
     cut = [choice.finish == "length" or (bool(call.problem) and is_full) for call in calls]
     problem = CUT_OFF.format(tokens=limit)
     return [
-        call.replace(arguments={}, problem=problem) if is_cut else call
+        call.replace(arguments={}, fields={}, problem=problem) if is_cut else call
         for call, is_cut in zip(calls, cut, strict=True)
     ]
 
@@ -181,14 +222,27 @@ def _size(message: Message) -> int:
     return len(message.model_dump_json().encode())
 
 
-def _usage(usage: JSONObject) -> Usage:
+def read_usage(reply: JSONObject) -> Usage:
+    """Return what a reply took: in OpenAI's form, or as vendors say it that litellm knows.
+
+    Args:
+        reply: Plain JSON, such as one that litellm could make nothing of.
+
+    Returns:
+        One request; tokens are 0 where the provider did not say.
+    """
+    usage = as_mapping(reply.get("usage")) or as_mapping(reply.get("usageMetadata")) or reply
     details = as_mapping(usage.get("prompt_tokens_details"))
     cost = usage.get("cost")
+    counts = {
+        field: next((count for name in names if (count := _count(usage.get(name)))), 0)
+        for field, names in _COUNTS.items()
+    }
     return Usage(
         requests=1,
-        prompt=_count(usage.get("prompt_tokens")),
-        completion=_count(usage.get("completion_tokens")),
-        cached=_count(details.get("cached_tokens") or usage.get("cache_read_input_tokens")),
+        prompt=counts["prompt"],
+        completion=counts["completion"],
+        cached=_count(details.get("cached_tokens")) or counts["cached"],
         cost=float(cost) if isinstance(cost, int | float) and math.isfinite(cost) else 0.0,
     )
 

@@ -1,9 +1,14 @@
 """A reply that comes in pieces, put together to the same form as one that comes whole.
 
 Not by litellm's own builder: providers number the pieces of parallel calls in ways of their own
-(all 0, or not at all), and it joins the arguments of different calls then.
+(all 0, or not at all), and it joins the arguments of different calls then. Some providers repeat
+where others continue: a later piece holds the whole arguments, the whole name or the whole text
+once more. What a piece was is decided when all of them are here.
 """
 
+import json
+from collections.abc import Collection, Sequence
+from itertools import pairwise
 from typing import Any
 
 from agentmem.models.plain import as_list, as_mapping, joined_text, objects
@@ -21,7 +26,14 @@ class Assembly:
     and without one there is none.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, tools: Collection[str] = ()) -> None:
+        """Begin a reply.
+
+        Args:
+            tools: Names of the tools that the model was offered, to tell a name that comes in
+                pieces from one that is repeated.
+        """
+        self._tools = tools
         self._message: JSONObject = {"role": "assistant"}
         self._texts: dict[str, list[str]] = {}
         self._calls: list[JSONObject] = []
@@ -38,25 +50,28 @@ class Assembly:
         for choice in objects(chunk.get("choices"))[:1]:
             self._is_empty = False
             self._finish = choice.get("finish_reason") or self._finish
-            self._take(as_mapping(choice.get("delta")))
+            self._take(as_mapping(choice.get("delta")), is_last=bool(choice.get("finish_reason")))
 
     def reply(self) -> JSONObject:
         """Return the whole reply; without choices if no piece had any."""
         message = dict(self._message)
-        message |= {name: "".join(parts) for name, parts in self._texts.items()}
+        message |= {name: _whole_text(parts) for name, parts in self._texts.items()}
         if self._calls:
-            message["tool_calls"] = self._calls
+            message["tool_calls"] = _each_once([self._put_together(call) for call in self._calls])
         if self._blocks:
             message["thinking_blocks"] = self._blocks
         choice = {"message": message, "finish_reason": self._finish}
         return {"choices": [] if self._is_empty else [choice], "usage": self._usage}
 
-    def _take(self, delta: JSONObject) -> None:
+    def _take(self, delta: JSONObject, *, is_last: bool) -> None:
         for name in _TEXTS:
             value: Any = delta.get(name)
             text = value if not as_list(value) else joined_text(objects(as_list(value)))
             if isinstance(text, str):
-                self._texts.setdefault(name, []).append(text)
+                parts = self._texts.setdefault(name, [])
+                # Some providers close with a piece that holds all of it once more.
+                if not (is_last and text and text == "".join(parts)):
+                    parts.append(text)
         for name in _LISTS:
             if value := as_list(delta.get(name)):
                 self._message[name] = [*self._message.get(name, []), *value]
@@ -66,6 +81,14 @@ class Assembly:
             self._call(piece)
         if specific := as_mapping(delta.get(_SPECIFIC)):
             self._message[_SPECIFIC] = _merged(as_mapping(self._message.get(_SPECIFIC)), specific)
+
+    def _put_together(self, call: JSONObject) -> JSONObject:
+        function = as_mapping(call["function"])
+        whole = {
+            "name": _whole_name(function["name"], self._tools),
+            "arguments": _whole_arguments(function["arguments"]),
+        }
+        return {**call, "function": {**function, **whole}}
 
     def _think(self, block: JSONObject) -> None:
         last = self._blocks[-1] if self._blocks else {}
@@ -83,14 +106,19 @@ class Assembly:
         place, given = piece.get("index"), piece.get("id")
         function = as_mapping(piece.get("function"))
         call = self._at.get(place)
+        if call is None and place is None:  # it continues a call that has a place
+            same = (c for c in self._calls if c["id"] == given) if given else self._calls[-1:]
+            call = next(iter(same), None)
         if call is None or _is_another(call, given, function):
-            inner: JSONObject = {"name": "", "arguments": ""}
+            inner: JSONObject = {"name": [], "arguments": []}
             call = {"id": given, "type": "function", "function": inner}
             self._calls.append(call)
             self._at[place] = call
         inner = as_mapping(call["function"])
-        inner["name"] = function.get("name") or inner["name"]
-        inner["arguments"] += str(function.get("arguments") or "")
+        if name := str(function.get("name") or ""):
+            inner["name"].append(name)
+        if arguments := _text(function.get("arguments")):
+            inner["arguments"].append(arguments)
         for name, value in piece.items():
             if name not in ("index", "id", "type", "function") and value is not None:
                 call[name] = value
@@ -100,9 +128,107 @@ class Assembly:
 
 def _is_another(call: JSONObject, given: object, function: JSONObject) -> bool:
     """Tell whether a piece at the place of a call begins another one."""
-    if given:
+    if given and call["id"]:
         return call["id"] != given
-    return bool(function.get("name")) and bool(call["function"]["arguments"])
+    names, pieces = call["function"]["name"], call["function"]["arguments"]
+    name, arguments = function.get("name"), _text(function.get("arguments"))
+    if not name or not arguments or not (pieces and pieces[-1].rstrip().endswith("}")):
+        return False
+    # Whole arguments are never continued. The same ones again are a repetition.
+    before = "".join(pieces)
+    if not _is_object(before):
+        return False
+    is_same = name in ("".join(names), names[-1:][0] if names else "")
+    return not (is_same and _same_object(before, arguments))
+
+
+def _each_once(calls: Sequence[JSONObject]) -> list[JSONObject]:
+    """Leave out calls that a provider sent once more under the same id."""
+    kept: list[JSONObject] = []
+    for call in calls:
+        if not (call["id"] and any(_is_same_call(call, other) for other in kept)):
+            kept.append(call)
+    return kept
+
+
+def _is_same_call(one: JSONObject, other: JSONObject) -> bool:
+    mine, theirs = one["function"], other["function"]
+    return (
+        one["id"] == other["id"]
+        and mine["name"] == theirs["name"]
+        and _same_object(mine["arguments"], theirs["arguments"])
+    )
+
+
+def _whole_name(pieces: Sequence[str], tools: Collection[str]) -> str:
+    """Return a name from its pieces: continued, repeated, or longer each time."""
+    joined, last = "".join(pieces), pieces[-1] if pieces else ""
+    for name in (joined, last, *pieces):
+        if name in tools:
+            return name
+    is_repeated = all(later.startswith(piece) for piece, later in pairwise(pieces))
+    return last if is_repeated else joined
+
+
+def _whole_arguments(pieces: Sequence[str]) -> str:
+    """Return arguments from their pieces: continued, sent again in full, or longer each time."""
+    joined = "".join(pieces)
+    if len(pieces) < 2 or _is_object(joined):
+        return joined
+    last = pieces[-1]
+    if _is_object(last) and last.startswith("".join(pieces[:-1])):
+        return last
+    if all(len(p) < len(q) and q.startswith(p) for p, q in pairwise(pieces)):
+        return last
+    return _last_object(joined) or joined
+
+
+def _last_object(text: str) -> str:
+    """Return the last one of whole JSON objects in a row; empty where the text is anything else."""
+    decoder = json.JSONDecoder()
+    text = text.rstrip()
+    start, at = 0, 0
+    try:
+        while at < len(text):
+            start = at
+            while text[start].isspace():
+                start += 1
+            found, at = decoder.raw_decode(text, start)
+            if not isinstance(found, dict):
+                return ""
+    except (ValueError, RecursionError):
+        return ""
+    return text[start:at]
+
+
+def _whole_text(pieces: Sequence[str]) -> str:
+    """Return a text from its pieces, which some providers send longer each time."""
+    said = [piece for piece in pieces if piece]
+    grows = len(said) > 2 and all(
+        len(piece) < len(later) and later.startswith(piece) for piece, later in pairwise(said)
+    )
+    return said[-1] if grows else "".join(said)
+
+
+def _text(arguments: object) -> str:
+    if isinstance(arguments, str):
+        return arguments
+    return json.dumps(arguments, ensure_ascii=False) if arguments else ""
+
+
+def _object(text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _is_object(text: str) -> bool:
+    return isinstance(_object(text), dict)
+
+
+def _same_object(one: str, other: str) -> bool:
+    return one == other or (_is_object(one) and _object(one) == _object(other))
 
 
 def _merged(old: JSONObject, new: JSONObject) -> JSONObject:

@@ -49,15 +49,13 @@ def check_schema(schema: JSONObject) -> None:
 
 
 def request_format(schema: JSONObject) -> JSONObject:
-    """Return the `response_format` of a request.
+    """Return the `response_format` of a request."""
+    return {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
 
-    `strict`, which OpenAI takes for schemas without optional and further fields only, is set for
-    those; for others it would be an error.
-    """
-    json_schema: JSONObject = {"name": "answer", "schema": schema}
-    if _is_closed(schema):
-        json_schema["strict"] = True
-    return {"type": "json_schema", "json_schema": json_schema}
+
+def with_strict(form: JSONObject) -> JSONObject:
+    """Return a `response_format` that OpenAI holds its model to, token by token."""
+    return {**form, "json_schema": {**as_mapping(form["json_schema"]), "strict": True}}
 
 
 def in_words(request: JSONObject) -> JSONObject:
@@ -123,12 +121,80 @@ def _violations(data: Any, schema: JSONObject) -> str:
     return "; ".join(found)
 
 
-def _is_closed(node: Any) -> bool:
+# What OpenAI's strict mode takes (Structured Outputs, "Supported schemas"); the rest is an error.
+_STRICT_WORDS = {
+    *("type", "properties", "required", "additionalProperties", "items", "anyOf", "enum", "const"),
+    *("$ref", "$defs", "description", "title", "pattern", "format", "multipleOf", "minimum"),
+    *("maximum", "exclusiveMinimum", "exclusiveMaximum", "minItems", "maxItems"),
+}
+_STRICT_FORMATS = {
+    *("date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"),
+}
+_STRICT_DEPTH = 10
+_STRICT_VALUES = 1_000
+_LOOK_AROUND = "(?"
+
+
+def takes_strict(schema: JSONObject) -> bool:
+    """Tell whether OpenAI's strict mode takes a schema.
+
+    Every object must require all of its fields and allow no further ones, every part must have a
+    type, and only some of JSON Schema's words are known.
+    """
+    is_object = schema.get("type") == "object"
+    return is_object and _count_values(schema) <= _STRICT_VALUES and _is_strict(schema, 0)
+
+
+def has_free_fields(node: object) -> bool:
+    """Tell whether a schema has an object whose fields are not listed, as a dict has.
+
+    Anthropic's structured outputs take no such object: it would have to be empty.
+    """
     here = as_mapping(node)
-    if here.get("type") == "object" or "properties" in here:
-        fields = as_mapping(here.get("properties"))
-        if here.get("additionalProperties") is not False:
-            return False
-        if set(fields) != set(here.get("required", [])):
-            return False
-    return all(map(_is_closed, [*as_list(node), *here.values()]))
+    if here.get("type") == "object" and not here.get("properties"):
+        return True
+    if here.get("additionalProperties") not in (None, False) or "patternProperties" in here:
+        return True
+    return any(map(has_free_fields, [*as_list(node), *here.values()]))
+
+
+def _is_strict(node: object, depth: int) -> bool:
+    here = as_mapping(node)
+    if depth > _STRICT_DEPTH or not set(here) <= _STRICT_WORDS:
+        return False
+    if "$ref" in here:
+        return set(here) == {"$ref"} and str(here["$ref"]).startswith("#")
+    if not {"type", "anyOf", "enum", "const"} & set(here):
+        return False
+    if here.get("format", "date") not in _STRICT_FORMATS:
+        return False
+    if _LOOK_AROUND in str(here.get("pattern", "")):
+        return False
+    fields = as_mapping(here.get("properties"))
+    if _is_object(here) and not _is_closed(here, fields):
+        return False
+    if here.get("type") == "array" and "items" not in here:
+        return False
+    deeper = depth + bool(fields)
+    inner = [*fields.values(), *as_list(here.get("anyOf"))]
+    inner += [here["items"]] if "items" in here else []
+    defined = as_mapping(here.get("$defs")).values()
+    return all(_is_strict(one, deeper) for one in inner) and all(
+        _is_strict(one, 0) for one in defined
+    )
+
+
+def _is_object(node: JSONObject) -> bool:
+    kind = node.get("type")
+    return kind == "object" or "object" in as_list(kind) or "properties" in node
+
+
+def _is_closed(node: JSONObject, fields: JSONObject) -> bool:
+    further = node.get("additionalProperties")
+    return further is False and set(fields) == set(map(str, as_list(node.get("required"))))
+
+
+def _count_values(node: object) -> int:
+    here = as_mapping(node)
+    inner = sum(map(_count_values, [*as_list(node), *here.values()]))
+    return inner + len(as_list(here.get("enum")))

@@ -14,6 +14,7 @@ from datetime import date
 from typing import Any, NamedTuple
 
 from agentmem.models.plain import as_mapping
+from agentmem.models.summaries import FORM
 from agentmem.offline.dreams import dream, note, said, slug, words
 from agentmem.offline.forms import stand_in
 from agentmem.offline.named_dates import absolute
@@ -75,7 +76,8 @@ def answer(request: JSONObject) -> JSONObject:
         again = any(message["role"] == "assistant" for message in messages)
         return _completion(request, "", [Call(*dream(asked, again=again))])
     if summary := summarised([(str(m["role"]), _text(m)) for m in messages]):
-        return _completion(request, summary, [])
+        handed_in = [Call(FORM, {"summary": summary})] if FORM in tools else []
+        return _completion(request, "" if handed_in else f"SUMMARY\n{summary}", handed_in)
     text, calls = _talk(messages, tools)
     if (form := as_mapping(request.get("response_format"))) and not calls:
         text = dump_json(stand_in(as_mapping(as_mapping(form.get("json_schema")).get("schema"))))

@@ -1,13 +1,14 @@
 """What the offline model says where a summary is asked for: none, but what the user said."""
 
+import json
 from collections.abc import Sequence
 
+from agentmem.models.plain import as_mapping
 from agentmem.models.summaries import INSTRUCTIONS
 
 OPENING = "By fixed rules, no summary of a model's. The user said:"
 
 _ASKED = INSTRUCTIONS.partition("{words}")[0]
-_SAID = "User: "
 _LINE = 100
 _LINES = 20
 
@@ -21,9 +22,11 @@ def summarised(messages: Sequence[tuple[str, str]]) -> str:
     if not messages or messages[0][0] != "system" or not messages[0][1].startswith(_ASKED):
         return ""
     said: list[str] = []
-    for line in messages[-1][1].splitlines():
-        if line.startswith(OPENING):
-            said += line.removeprefix(OPENING).strip().split(" | ")
-        elif line.startswith(_SAID):
-            said.append(line.removeprefix(_SAID)[:_LINE].rstrip(" ."))
+    for line in messages[-1][1].split("\n")[1:-1]:
+        message = as_mapping(json.loads(line))
+        text = str(message.get("text", ""))
+        if text.startswith(OPENING):
+            said += text.removeprefix(OPENING).strip().split(" | ")
+        elif message.get("from") == "user":
+            said.append(" ".join(text.split())[:_LINE].rstrip(" ."))
     return f"{OPENING} {' | '.join(said[-_LINES:])}"

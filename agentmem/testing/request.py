@@ -65,6 +65,7 @@ class Request:
         rest = {name: value for name, value in self.body.items() if name != "messages"}
         self.violations += strict.violations(messages, system_prompt, given=given)
         self.violations += strict.encoding_violations(rest)
+        self.violations += strict.tool_violations(self.tools)
 
 
 def _parsed(raw: bytes) -> JSONObject:

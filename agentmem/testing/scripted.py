@@ -18,6 +18,7 @@ from agentmem.testing.delivery import deliver, fixed
 from agentmem.testing.replies import Reply, fail
 from agentmem.testing.request import Request
 from agentmem.testing.streaming import deliver_pieces, wants_pieces
+from agentmem.testing.strict import without_reasoning
 from agentmem.values import JSONObject
 
 # A conversation may be long: aiohttp's own limit of 1 MiB would hide the client's behaviour.
@@ -59,7 +60,7 @@ class ScriptedModel:
         self._replies = deque(() if callable(script) else script)
         self._refuse = strict == "refuse"
         self._system_prompt = system_prompt
-        self._given: list[JSONObject] = []
+        self._given: list[tuple[str, JSONObject]] = []
         self._error: BaseException | None = None
         self._changed = asyncio.Event()
         self._closing = False
@@ -153,7 +154,11 @@ class ScriptedModel:
         raw = await http.read()
         number = len(self.requests) + 1
         request = Request(number=number, path=http.path, raw=raw, headers=http.headers)
-        request.check(self._system_prompt, self._given)
+        given = [
+            message if path == http.path else without_reasoning(message)
+            for path, message in self._given
+        ]
+        request.check(self._system_prompt, given)
         self.requests.append(request)
         self._notify()
         try:
@@ -176,7 +181,7 @@ class ScriptedModel:
             return await deliver(http, fail(400), data)
         message = wire.given_message(body, request.path)
         if message is not None and reply.status < 400:
-            self._given.append(message)
+            self._given.append((request.path, message))
         in_pieces = wants_pieces(request) and reply.status < 400
         if in_pieces and (message is not None or reply.chunks is not None):
             return await deliver_pieces(http, reply, request, body)

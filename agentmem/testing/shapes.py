@@ -40,11 +40,15 @@ def parsed(arguments: object) -> object:
         return None
 
 
-def _items(message: Message, field: str) -> list[Message]:
-    value: object = message.get(field)
+def objects(value: object) -> list[Message]:
+    """The items of a list, as JSON objects; none of anything else."""
     return (
         [mapping(item) for item in cast("list[object]", value)] if isinstance(value, list) else []
     )
+
+
+def _items(message: Message, field: str) -> list[Message]:
+    return objects(message.get(field))
 
 
 def _refuse(constant: str) -> None:

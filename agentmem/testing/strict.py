@@ -8,7 +8,10 @@
 6. Every call's arguments are text that parses as a JSON object.
 7. No message has blank content and no calls.
 8. Everything encodes to UTF-8 and to standard JSON (no NaN, no lone surrogate).
-9. Reasoning parts stand unchanged on the message that they came with, and on no other.
+9. Reasoning parts stand unchanged on the message that they came with, and on no other. What
+   another vendor sent, by the protocol that it was asked in, stands on none.
+10. Each tool's parameters are an object, each part of them has one type or alternatives, each array
+    says what it holds, and there are no tuples, `oneOf`, `const` or other words that some refuse.
 """
 
 from __future__ import annotations
@@ -24,6 +27,12 @@ from agentmem.testing.shapes import Message
 _REASONING = ("reasoning_content", "reasoning_details", "reasoning_items", "thinking_blocks")
 _REASONING_PARTS = ("thinking", "redacted_thinking", "reasoning")
 _SYSTEM = ("system", "developer")
+_SCHEMA_WORDS = {
+    *("type", "description", "default", "enum", "anyOf", "properties", "required", "items"),
+    *("additionalProperties", "minItems", "maxItems", "minimum", "maximum", "exclusiveMinimum"),
+    *("exclusiveMaximum", "multipleOf", "minLength", "maxLength", "pattern", "format"),
+    *("$ref", "$defs"),
+}
 
 
 def violations(
@@ -52,6 +61,18 @@ def violations(
     ]
 
 
+def without_reasoning(message: Message) -> dict[str, Any]:
+    """A message as another vendor must be sent it: without what its own one signed."""
+    own = (*_REASONING, "provider_specific_fields", "thinking")
+    rest = {name: value for name, value in message.items() if name not in own}
+    calls = [
+        {name: value for name, value in one.items() if name not in own}
+        for one in shapes.calls(message)
+    ]
+    parts = [part for part in shapes.parts(message) if part.get("type") not in _REASONING_PARTS]
+    return rest | ({"tool_calls": calls} if calls else {}) | ({"content": parts} if parts else {})
+
+
 def encoding_violations(value: object) -> list[str]:
     """What keeps a JSON value from standard JSON in UTF-8 (rule 8), in at most one line."""
     try:
@@ -61,6 +82,36 @@ def encoding_violations(value: object) -> list[str]:
     except (ValueError, TypeError) as error:
         return [f"rule 8: {error}"]
     return []
+
+
+def tool_violations(tools: Sequence[Message]) -> list[str]:
+    """The parts of tools' parameters that some provider refuses (rule 10), one line each."""
+    found: list[str] = []
+    for tool in tools:
+        function = shapes.mapping(tool.get("function"))
+        parameters = shapes.mapping(function.get("parameters"))
+        name = str(function.get("name"))
+        if parameters.get("type") != "object":
+            found.append(f"rule 10: the parameters of {name} are no object")
+        found += [f"rule 10: {name}{problem}" for problem in _schema(parameters, "")]
+    return found
+
+
+def _schema(node: Message, place: str) -> Iterator[str]:
+    if unknown := sorted(set(node) - _SCHEMA_WORDS):
+        yield f"{place}: {', '.join(unknown)}"
+    kind = node.get("type")
+    if "$ref" not in node and "anyOf" not in node and not isinstance(kind, str):
+        yield f"{place}: no type" if kind is None else f"{place}: several types"
+    if kind == "array" and not shapes.mapping(node.get("items")):
+        yield f"{place}: an array of nothing"
+    inner = [(name, shapes.mapping(node.get(name))) for name in ("items", "additionalProperties")]
+    for holder in ("properties", "$defs"):
+        inner += [(n, shapes.mapping(one)) for n, one in shapes.mapping(node.get(holder)).items()]
+    inner += [(str(at), one) for at, one in enumerate(shapes.objects(node.get("anyOf")))]
+    for name, one in inner:
+        if one or name in shapes.mapping(node.get("properties")):
+            yield from _schema(one, f"{place}.{name}")
 
 
 def _system_first(messages: Sequence[Message], prompt: str | None) -> Iterator[str]:

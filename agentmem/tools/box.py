@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, cast
 
 from agentmem.contracts.calls import ToolSpec
-from agentmem.errors import ConfigurationError
-from agentmem.memory.tools import MEMORY_TOOLS
+from agentmem.errors import ConfigurationError, ToolError
+from agentmem.memory.tools import MEMORY_TOOLS, check_arguments
+from agentmem.messages import ToolCall
 from agentmem.tools import docstrings, tool_spec
 from agentmem.tools.asking import ASK_USER, ASK_USER_SCHEMA
 from agentmem.tools.signature import Signature
@@ -77,6 +78,7 @@ class ToolBox:
                     f"in {function.__module__}; give one another name: @tool(name=...)"
                 )
         self.tools = tuple(found[name] for name in sorted(found))
+        self._tools = {t.spec.name: t for t in self.tools}
         self._specs = {t.spec.name: t.spec for t in self.tools}
         self._schemas = {t.spec.name: t.schema for t in self.tools}
         for spec, schema in [*MEMORY_TOOLS.values(), (ASK_USER, ASK_USER_SCHEMA)]:
@@ -93,10 +95,25 @@ class ToolBox:
     def schemas(self, names: Sequence[str]) -> list[JSONObject]:
         """Return a request's `tools`: the same names give the same bytes on every worker.
 
-        Raises:
-            ConfigurationError: A name is unknown; the message lists those that exist.
+        A name that the worker does not know has no schema: an older session may have such a tool.
         """
-        return [self._schemas[name] for name in self._known(names)]
+        return [self._schemas[name] for name in dict.fromkeys(names) if name in self._schemas]
+
+    def checked(self, call: ToolCall) -> ToolCall:
+        """Return a call as a person may be asked about it, with the arguments that it runs with.
+
+        A call that cannot run as it was sent has a `problem`: its arguments do not fit, or hold a
+        field that the tool does not take.
+        """
+        try:
+            if call.name in self._tools:
+                bound = self._tools[call.name].signature.bind_exactly(call.arguments)
+                return call if bound == call.arguments else call.replace(bound=bound)
+            if call.name in MEMORY_TOOLS:
+                check_arguments(call.name, call.arguments)
+        except ToolError as error:
+            return call.replace(problem=error.message.removeprefix("The tool was not run, "))
+        return call
 
     def _known(self, names: Sequence[str]) -> list[str]:
         unknown = [name for name in names if name not in self._specs]

@@ -1,7 +1,9 @@
 """A dream's commit killed before each of its statements, each time by SIGKILL in a fork.
 
 Run as `python -m tests.faults.killed_commits WHERE`, a path or a URL: it writes what the store
-held after each death as JSON, one line each, the last one of a commit that was left alone.
+held after each death as JSON, one line each, the last one of a commit that was left alone. With a
+number behind it, the commit stands still (SIGSTOP) before the statement of that number, its
+connection open, as that of a machine that vanished; it then goes on and writes what the store held.
 """
 
 import asyncio
@@ -75,7 +77,7 @@ async def prepare(where: str) -> None:
     await store.close()
 
 
-async def commit(where: str, death: int) -> None:
+async def commit(where: str, death: int, by: signal.Signals = signal.SIGKILL) -> None:
     """Commit, and die before the statement of that number; 0 is after the commit itself."""
     store = await opened(where)
     engine = await store.database.write(lambda connection: connection.engine)
@@ -85,7 +87,7 @@ async def commit(where: str, death: int) -> None:
         nonlocal seen
         seen += 1
         if seen == death:
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), by)
 
     event.listen(engine, "before_cursor_execute", count)
     await store.commit("a", "s", RECORD, STEPS)
@@ -129,5 +131,14 @@ def main(where: str) -> None:
     sys.stdout.write(json.dumps({"killed": True, **asyncio.run(state(where))}) + "\n")
 
 
+def stand_still(where: str, place: int) -> None:
+    """Stop in a commit, and go on when told to."""
+    asyncio.run(commit(where, place, signal.SIGSTOP))
+    sys.stdout.write(json.dumps(asyncio.run(state(where))) + "\n")
+
+
 if __name__ == "__main__":
-    main(sys.argv[1])
+    if len(sys.argv) > 2:
+        stand_still(sys.argv[1], int(sys.argv[2]))
+    else:
+        main(sys.argv[1])

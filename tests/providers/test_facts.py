@@ -85,6 +85,27 @@ async def test_a_repeated_call_changes_nothing(store: SqlProvider) -> None:
     assert [fact.version for fact in await store.entries("a", "s")] == [1, 2]
 
 
+async def test_a_scope_is_forgotten_once_by_the_calls_name(store: SqlProvider) -> None:
+    """M-7: a `forget` of a whole scope, or of a key, whose answer was lost spares what came since.
+
+    Also where there was nothing to forget; another call, or one without a name, forgets all.
+    """
+    await store.memorize("a", "s", "old", 1)
+    await store.forget("a", "s", idempotency="run/1")
+    await store.forget("a", "empty", idempotency="run/1")
+    for scope in ("s", "empty"):
+        await store.memorize("a", scope, "new", 2)
+        await store.forget("a", scope, idempotency="run/1")
+        assert await store.recall("a", scope) == {"new": 2}
+    await store.forget("a", "s", "new", idempotency="run/2")
+    await store.memorize("a", "s", "new", 3)
+    await store.forget("a", "s", "new", idempotency="run/2")
+    assert await store.recall("a", "s") == {"new": 3}
+    await store.forget("a", "s", idempotency="run/3")
+    await store.forget("a", "empty")
+    assert await store.scopes("a") == []
+
+
 async def test_a_call_is_named_within_its_scope(store: SqlProvider) -> None:
     """M-7: the same name in another scope is another call."""
     assert await store.write("a", "s", [Write(key="k", value=1)], "call") == [1]

@@ -177,10 +177,14 @@ async def test_a_provider_of_the_users_own(tmp_path: Path) -> None:
 
 
 async def test_a_whole_store_of_the_users_own_is_used_as_it_is(tmp_path: Path) -> None:
-    """A `TransactionalProvider` needs no adapter."""
+    """A `TransactionalProvider` needs no adapter: its history is there."""
     whole = await Providers(tmp_path).get("in_memory:whole")
     providers = Providers(tmp_path, None, {"mine": lambda: whole})
-    assert await providers.get("named:mine") is whole
+    mine = await providers.get("named:mine")
+    await mine.memorize("a", "s", "city", "Oslo")
+    assert await whole.recall("a", "s", "city") == "Oslo"
+    assert [version.value for version in await mine.history("a", "s", "city")] == ["Oslo"]
+    await providers.close()
 
 
 async def test_a_store_that_lacks_a_method_is_refused(tmp_path: Path) -> None:

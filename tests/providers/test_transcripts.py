@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from agentmem.errors import ConfigurationError, InvalidFact, ProviderError
+from agentmem.facts import Evidence, Write
 from agentmem.memory.providers.protocol import DreamRecord, Range, TranscriptRow
 from agentmem.memory.providers.sql import SqlProvider
 
@@ -169,3 +170,98 @@ async def test_two_memories_of_a_session_are_apart(store: SqlProvider) -> None:
     second = [row.replace(memory="wm1") for row in rows(1, 1)]
     assert await store.append("a", "s", second) == 1
     assert len(await store.unread("a", "s", 1_000)) == 3
+
+
+async def fact(store: SqlProvider, key: str, *messages: int, session: str = "r1") -> None:
+    """Store a fact that rests on messages."""
+    evidence = [
+        Evidence(session=session, memory="wm0", message=f"m{number}", said_at=START)
+        for number in messages
+    ]
+    await store.write("a", "s", [Write(key=key, value=1, evidence=evidence)])
+
+
+async def rests_on(store: SqlProvider, key: str) -> list[tuple[str, str]]:
+    """The sessions and messages of a fact's evidence."""
+    (entry,) = await store.entries("a", "s", [key])
+    (found,) = await store.facts_at("a", "s", {key: entry.version})
+    return [(item.session, item.message) for item in found.evidence]
+
+
+async def test_a_reset_session_leaves_its_old_words(
+    store: SqlProvider, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What came after the reset point leaves the session, with the evidence that cites it.
+
+    Numbers and ids repeat; the first of the appended messages is one from before the reset.
+    """
+    await store.append("a", "s", rows(1, 10))
+    await store.append("a", "s", rows(1, 3, session="other"))
+    await consume(store, "s", Range(session="r1", memory="wm0", first=1, last=8))
+    await fact(store, "kept", 3, 4)
+    await fact(store, "old", 4, 5, 9)
+    await fact(store, "others", 5, session="other")
+    again = [*rows(4, 4), *rows(5, 6, minute=60, text="new")]
+    for _ in range(2):
+        assert await store.append("a", "s", again) == 6
+    left = [row for row in await store.unread("a", "s", 10_000) if row.session == "r1"]
+    assert left == again[1:]
+    old = await store.transcript("a", "s", [Range(session="r1~1", memory="wm0", first=1, last=99)])
+    assert [(row.seq, row.text) for row in old] == [(seq, "hello") for seq in range(5, 11)]
+    assert await rests_on(store, "kept") == [("r1", "m3"), ("r1", "m4")]
+    assert await rests_on(store, "old") == [("r1", "m4"), ("r1~1", "m5"), ("r1~1", "m9")]
+    assert await rests_on(store, "others") == [("other", "m5")]
+    assert "6 messages of its transcript (wm0, from m5 on)" in caplog.text
+    assert "facts that rest on them: 1 (`agentmem memory resets -a a -s s`" in caplog.text
+    await store.append("a", "s", rows(5, 6))  # what was on its way before the reset
+    assert await store.append("a", "s", rows(7, 9, minute=60, text="new")) == 9
+    assert await of_session(store, "r1~2") == []
+    await consume(store, "s", Range(session="r1", memory="wm0", first=5, last=9))
+    assert len(await store.unread("a", "s", 10_000)) == 3
+
+
+async def test_a_session_may_be_reset_again(store: SqlProvider) -> None:
+    """Each reset has a branch of its own, also one that goes back to before the first."""
+    for minute, first in ((0, 1), (60, 3), (120, 2)):
+        await store.append("a", "s", rows(first, 5, minute=minute))
+    found = {name: len(await of_session(store, name)) for name in ("r1", "r1~1", "r1~2")}
+    assert found == {"r1": 5, "r1~1": 3, "r1~2": 4}
+    assert [row.session for row in await store.unread("a", "s", 10_000)] == ["r1"] * 5
+
+
+async def test_a_reset_to_before_what_was_deleted(store: SqlProvider) -> None:
+    """Rows that dreams have read are deleted in time; new words under their numbers are new."""
+    await store.append("a", "s", rows(1, 6))
+    await consume(store, "s", Range(session="r1", memory="wm0", first=1, last=6))
+    await fact(store, "old", 5)
+    await store.expire(datetime.now(UTC) + timedelta(days=1))
+    later = round((datetime.now(UTC) + timedelta(minutes=1) - START).total_seconds() / 60)
+    assert await store.append("a", "s", rows(3, 4)) == 6, "a repeat of what was read"
+    assert await store.append("a", "s", rows(5, 5, minute=later)) == 5
+    assert [row.seq for row in await store.unread("a", "s", 10_000)] == [5]
+    assert await rests_on(store, "old") == [("r1~1", "m5")]
+
+
+async def test_a_dream_cannot_commit_what_a_reset_took_away(store: SqlProvider) -> None:
+    """A dream that was reading the old words fails; the next one reads the new ones."""
+    await store.append("a", "s", rows(1, 6))
+    record = DreamRecord(
+        id="d",
+        opened_at=START,
+        ranges=[Range(session="r1", memory="wm0", first=1, last=6)],
+        data={"draft": {"session": "r1", "memory": "wm0", "message": "m6"}},
+    )
+    await store.open_dream("a", "s", record)
+    await store.append("a", "s", rows(5, 5, minute=60))
+    for work in (store.save_dream("a", "s", record), store.commit("a", "s", record, [])):
+        with pytest.raises(ProviderError):
+            await work
+    kept = await store.dream("a", "s", "d")
+    assert kept is not None
+    assert kept.data["draft"]["session"] == "r1~1"
+    assert len(await store.unread("a", "s", 10_000)) == 5
+
+
+async def of_session(store: SqlProvider, name: str) -> list[TranscriptRow]:
+    """All rows of a session."""
+    return await store.transcript("a", "s", [Range(session=name, memory="wm0", first=1, last=99)])

@@ -17,11 +17,15 @@ from temporalio.testing import WorkflowEnvironment
 
 from agentmem.client import ask
 from agentmem.contracts import SEARCH_ATTRIBUTES, Store
+from agentmem.dreaming.hand_over import hand_over_id
 from agentmem.dreaming.hook import dream_id
-from agentmem.testing import Call, call, fail, hang, reply
+from agentmem.models.summaries import FORM
+from agentmem.testing import Call, Reply, Request, call, fail, hang, reply
 from tests.conftest import temporal_binary
-from tests.stack import Stack, stack, status_where
-from tests.tools import dawdle, delete_file, ping
+from tests.replay.own import OWN_WORKFLOWS, Pair
+from tests.runs import hold_appends
+from tests.stack import Stack, stack, status_where, waiting_call
+from tests.tools import dawdle, delete_file, ping, read_log
 
 ROOT = Path(__file__).parents[2]
 HISTORIES = Path(__file__).with_name("histories")
@@ -41,6 +45,9 @@ approve = ["ping"]
 approval_minutes = 0.05
 [agents.summed]
 working_memory = { max_tokens = 300, compact_model = "openai/test-model" }
+[agents.reader]
+tools = ["read_log"]
+working_memory = { max_tokens = 3000, compact_model = "openai/test-model" }
 [agents.slow]
 tools = ["dawdle"]
 [agents.friend]
@@ -48,6 +55,12 @@ system_prompt = "You are a friend with a memory."
 long_term_memory.provider = "sqlite:facts.db"
 [agents.friend.dream]
 on = ["complete", "end"]
+[agents.busy]
+tools = ["ping", "delete_file"]
+long_term_memory.provider = "sqlite:facts.db"
+[agents.busy.dream]
+on = ["complete", "pause", "end"]
+model = "agentmem/offline"
 """
 
 Handle = WorkflowHandle[Any, Any]
@@ -149,7 +162,8 @@ async def people(s: Stack) -> Handle:
     """Two calls that wait for people at once, a question among them; one times out."""
     handle = await s.start(agent="curious", session=True, message="go")
     await status_where(handle, lambda status: len(status["approvals"]) == 2)
-    await handle.signal("approve", {"call": "t1.s1.c0", "ok": True, "answer": "Oslo"})
+    name = await waiting_call(handle, "t1.s1.c0")
+    await handle.signal("approve", {"call": name, "ok": True, "answer": "Oslo"})
     await status_where(handle, lambda status: status["turns"] == 1 and not status["open"])
     await handle.execute_update("end")
     await handle.result()
@@ -166,6 +180,16 @@ async def compaction(s: Stack) -> Handle:
     return handle
 
 
+async def compaction_in_turn(s: Stack) -> Handle:
+    """A turn whose first results a summary replaces while it runs, twice, and a turn after it."""
+    handle = await s.start(agent="reader", session=True)
+    for text in ("read the logs", "and what do they say?"):
+        await handle.execute_update("send", text)
+    await handle.execute_update("end")
+    await handle.result()
+    return handle
+
+
 async def interrupted_tool(s: Stack) -> Handle:
     """A tool that takes longer than it may, and a failed model call after it."""
     handle = await s.start(agent="slow", session=True, message="go")
@@ -174,6 +198,78 @@ async def interrupted_tool(s: Stack) -> Handle:
     await handle.execute_update("end")
     await handle.result()
     return handle
+
+
+async def side_by_side(s: Stack) -> Handle:
+    """Sends, approvals, tool calls and the hooks of each answer at the same time."""
+    handle = await s.start(agent="busy", scope=s.task_queue, session=True)
+    sends = asyncio.gather(*(handle.execute_update("send", text) for text in ("one", "two")))
+    waiting = await status_where(handle, lambda status: len(status["approvals"]) == 2)
+    answers = [{"call": one["call"], "ok": True} for one in waiting["approvals"]]
+    await asyncio.gather(*(handle.execute_update("approve", answer) for answer in answers))
+    await sends
+    await asyncio.gather(*(handle.execute_update("send", text) for text in ("three", "four")))
+    await handle.execute_update("end")
+    await handle.result()
+    return handle
+
+
+async def own_workflow(s: Stack) -> Handle:
+    """A workflow of one's own: two agents that answer and dream beside each other."""
+    handle: Handle = await s.client.start_workflow(
+        Pair.run, s.task_queue, id=f"own-{s.task_queue}", task_queue=s.task_queue
+    )
+    await handle.result()
+    return handle
+
+
+async def answer_that_is_handed_over(s: Stack) -> Handle:
+    """An answer whose store hangs; its hand-over stores it later."""
+    entered, go = hold_appends(await s.configuration.providers.get("sqlite:facts.db"))
+    handle = await s.start(agent="friend", scope=s.task_queue, message="I live in Bergen.")
+    await handle.result()
+    assert entered.is_set()
+    go.set()
+    await _hand_over_of(s, handle).result()
+    return handle
+
+
+async def hand_over(s: Stack) -> Handle:
+    """The hand-over of such an answer, from its start to the dream's."""
+    return _hand_over_of(s, await answer_that_is_handed_over(s))
+
+
+def _hand_over_of(s: Stack, handle: Handle) -> Handle:
+    scope = Store(provider="sqlite:facts.db", agent="friend", scope=s.task_queue)
+    name = hand_over_id(handle.first_execution_run_id or "", "wm0", scope)
+    return s.client.get_workflow_handle(name)
+
+
+async def session_that_hands_over(s: Stack) -> Handle:
+    """A session that dreams after answers and at its end, and a store that hangs at the end."""
+    handle = await s.start(agent="friend", scope=s.task_queue, session=True)
+    await handle.execute_update("send", "My name is Ada.")
+    _, go = hold_appends(await s.configuration.providers.get("sqlite:facts.db"))
+    await handle.execute_update("send", "My locker is number 42.")
+    await handle.execute_update("end")
+    await handle.result()
+    go.set()
+    await _hand_over_of(s, handle).result()
+    return handle
+
+
+async def run_that_changes_under_load(s: Stack) -> Handle:
+    """A run that four clients never leave quiet: it holds answers back and then changes."""
+    handle = await s.start(agent="short", session=True)
+
+    async def talk(name: str) -> None:
+        for number in range(5):
+            await handle.execute_update("send", f"{name}{number}")
+
+    await asyncio.gather(*(talk(name) for name in "abcd"))
+    await handle.execute_update("end")
+    await handle.result()
+    return s.client.get_workflow_handle(handle.id, run_id=handle.first_execution_run_id)
 
 
 TOOL_TURN = [
@@ -193,22 +289,49 @@ WAITED = [
     reply(calls=[call("submit_findings", findings=[])]),
 ]
 TOO_SLOW = reply(calls=[call("dawdle")])
+DELETED = [call("delete_file", path=f"{name}.txt") for name in ("a", "b")]
+SIDE_BY_SIDE = [reply(calls=[call("ping"), call("ping"), *DELETED]), *[reply("done")] * 4]
+
+
+def summing(*replies: Reply) -> Callable[[Request], Reply]:
+    """A script: the model hands in a summary where it is asked for one, else takes these."""
+    left = list(replies)
+
+    def script(request: Request) -> Reply:
+        offered = [tool["function"]["name"] for tool in request.tools]
+        if FORM in offered:
+            return reply(calls=[call(FORM, summary="State: they read logs and talked of them.")])
+        return left.pop(0)
+
+    return script
+
+
+READS = [reply(calls=[call("read_log")])] * 6
 
 Record = Callable[[Stack], Awaitable[Handle]]
-RECORDS: dict[str, tuple[Record, str, list[Any]]] = {
+RECORDS: dict[str, tuple[Record, str, Any]] = {
     "plain_turn": (plain_turn, "openai/test-model", [reply("Hello!")]),
     "tool_turn": (tool_turn, "openai/test-model", TOOL_TURN),
     "approval": (approval, "openai/test-model", APPROVAL),
+    "approval_by_unique_id": (approval, "openai/test-model", APPROVAL),
     "session_with_dream": (session_with_dream, OFFLINE, []),
     "dream": (dream, OFFLINE, []),
     "dream_that_waited": (dream_that_waited, MODEL, WAITED),
     "structured_output": (structured_output, MODEL, [reply("Oslo"), reply('{"name": "Oslo"}')]),
     "cancelled_turn": (cancelled_turn, MODEL, CANCELLED),
     "people": (people, MODEL, PEOPLE),
-    "compaction": (compaction, MODEL, [reply("answer " * 30)] * 9),
+    "compaction": (compaction, MODEL, summing(*[reply("answer " * 30)] * 4)),
+    "compaction_in_turn": (compaction_in_turn, MODEL, summing(*READS, reply("read"), reply("no"))),
     "interrupted_tool": (interrupted_tool, MODEL, [TOO_SLOW, fail(400), reply("done")]),
     "run_that_goes_on": (run_that_goes_on, "openai/test-model", SHORT),
+    "answer_that_is_handed_over": (answer_that_is_handed_over, OFFLINE, []),
+    "hand_over": (hand_over, OFFLINE, []),
+    "session_that_hands_over": (session_that_hands_over, OFFLINE, []),
+    "run_that_changes_under_load": (run_that_changes_under_load, MODEL, [reply("ok")] * 20),
     "run_that_was_handed_on": (run_that_was_handed_on, "openai/test-model", SHORT),
+    "run_that_asked_anew": (run_that_was_handed_on, "openai/test-model", SHORT),
+    "side_by_side": (side_by_side, MODEL, SIDE_BY_SIDE),
+    "own_workflow": (own_workflow, OFFLINE, []),
 }
 
 
@@ -229,7 +352,7 @@ async def main() -> None:
                     Path(data),
                     script,
                     agents=AGENTS,
-                    extra=[ping, delete_file, dawdle],
+                    extra=[ping, delete_file, dawdle, read_log, *OWN_WORKFLOWS],
                     model_name=model,
                 ) as s:
                     handle = await record(s)

@@ -4,14 +4,12 @@ from pathlib import Path
 
 import pytest
 from temporalio import workflow
-from temporalio.client import WorkflowHistory
 
+from tests.replay import pythons
 from tests.replay.changed import Changed, Clocked
+from tests.replay.record import RECORDS
+from tests.replay.recorded import FOLDER, RECORDED, failure, read
 from tests.replayer import replayer
-from workflows.agent import AgentWorkflow
-from workflows.dream import AgentDream
-
-HISTORIES = sorted(Path(__file__).with_name("histories").glob("*.json"))
 
 WHAT_TO_DO = (
     "{name} no longer replays: a session recorded by an earlier version would be stuck. Guard the "
@@ -20,49 +18,36 @@ WHAT_TO_DO = (
 )
 
 
-def recorded(path: Path) -> WorkflowHistory:
-    """Read a history with the id of its workflow: ids of children derive from it."""
-    workflow_id = path.with_suffix(".id").read_text().strip()
-    return WorkflowHistory.from_json(workflow_id, path.read_text())
-
-
-@pytest.mark.parametrize("path", HISTORIES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
 async def test_recorded_histories_replay(path: Path) -> None:
     """F-08: each recorded history replays with today's code."""
-    result = await replayer(AgentWorkflow, AgentDream).replay_workflow(
-        recorded(path), raise_on_replay_failure=False
-    )
-    assert result.replay_failure is None, WHAT_TO_DO.format(name=path.stem)
+    assert await failure(path) is None, WHAT_TO_DO.format(name=path.stem)
 
 
 def test_there_are_histories_of_each_kind() -> None:
-    """Turns that went well and that did not, people, compaction, dreams, runs of a long session."""
-    assert {path.stem for path in HISTORIES} >= {
-        "plain_turn",
-        "tool_turn",
-        "approval",
-        "session_with_dream",
-        "dream",
-        "dream_that_waited",
-        "run_that_goes_on",
-        "run_that_was_handed_on",
-        "structured_output",
-        "cancelled_turn",
-        "people",
-        "compaction",
-        "interrupted_tool",
-    }
+    """What can be recorded was recorded."""
+    assert {path.stem for path in RECORDED} >= set(RECORDS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("version", pythons.supported())
+async def test_histories_replay_on_every_supported_python(version: str) -> None:
+    """Each history replays on each supported Python, whichever Python it was recorded on."""
+    python = pythons.interpreters().get(version)
+    if python is None:
+        pytest.skip(f"Python {version} is not on this machine: not on PATH, in pyenv or in uv")
+    code, said = await pythons.replay(python)
+    assert not code, said
+    assert f"{len(RECORDED)} of {len(RECORDED)} histories replay" in said
 
 
 async def test_a_changed_workflow_is_caught() -> None:
     """F-08: a workflow that does one more thing before its first activity does not replay."""
-    (path,) = (path for path in HISTORIES if path.stem == "plain_turn")
     with pytest.raises(workflow.NondeterminismError):
-        await replayer(Changed).replay_workflow(recorded(path))
+        await replayer(Changed).replay_workflow(read(FOLDER / "plain_turn.json"))
 
 
 async def test_what_is_not_deterministic_is_refused() -> None:
     """F-09: a replay here forbids the clock, also to a workflow that opts out of the sandbox."""
-    (path,) = (path for path in HISTORIES if path.stem == "plain_turn")
     with pytest.raises(RuntimeError, match=r"Cannot access time\.time"):
-        await replayer(Clocked).replay_workflow(recorded(path))
+        await replayer(Clocked).replay_workflow(read(FOLDER / "plain_turn.json"))

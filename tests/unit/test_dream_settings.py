@@ -13,24 +13,22 @@ from agentmem.contracts import (
     PhaseSettings,
     Store,
 )
-from agentmem.dreaming.hook import HasStore, HasTranscript, dream
+from agentmem.dreaming.hand_over import HasTranscript
+from agentmem.dreaming.hook import HasStore, dream
 from agentmem.errors import ConfigurationError
+from agentmem.memory.working import working_memory
 
 
-class Memory:
-    """What a hook takes; it does nothing until it is called."""
+class Facts:
+    """A scope; nothing asks for it until the hook is called."""
 
     store = Store(provider="sqlite:x.db", agent="a", scope="s")
-
-    async def append_transcript(self, store: Store) -> int:
-        """Do nothing."""
-        return 0
 
 
 def hook(**options: Any) -> object:
     """Make a hook."""
-    memory: HasTranscript = Memory()
-    facts: HasStore = Memory()
+    memory: HasTranscript = working_memory()
+    facts: HasStore = Facts()
     return dream(working_memory=memory, long_term_memory=facts, **options)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentmem.contracts import DreamLimits
+from agentmem.contracts import DreamLimits, FailedCall
 from agentmem.dreaming.replies import asked
 from agentmem.dreaming.snapshot import Kept
 from agentmem.dreaming.verification import QUESTIONS, TOOL, VERIFY
@@ -509,6 +509,7 @@ async def test_what_a_provider_refuses_is_dropped_once_and_remembered() -> None:
         if "temperature" in request:
             raise ModelCallError(
                 "the model vendor/strict did not accept the request: no temperature",
+                FailedCall(kind="invalid"),
                 non_retryable=True,
             )
         return {"message": {"role": "assistant", "content": "ok"}}

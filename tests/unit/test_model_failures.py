@@ -5,7 +5,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from agentmem.contracts import FailedCall
 from agentmem.errors import ContextOverflow, ModelCallError
+from agentmem.models.contexts import Contexts, request_tokens
+from agentmem.models.evidence import Sent
 from agentmem.models.failures import SETTING, is_outage, model_call_error
 from agentmem.models.waits import LONGEST_WAIT, asked_wait
 from agentmem.models.wordings import SHOWN_BYTES, without_secrets
@@ -62,9 +65,18 @@ class ContextWindowExceededError(APIError):
 
 
 def mapped(
-    error: BaseException, model: str = "openai/gpt-4o", environ: Mapping[str, str] | None = None
+    error: BaseException,
+    model: str = "openai/gpt-4o",
+    environ: Mapping[str, str] | None = None,
+    sent: Sent | None = None,
 ) -> ModelCallError:
-    return model_call_error(error, model=model, environ=environ or {}, now=NOW)
+    return model_call_error(error, model=model, environ=environ or {}, now=NOW, sent=sent)
+
+
+def kind(error: ModelCallError) -> str:
+    [failed] = error.details
+    assert isinstance(failed, FailedCall)
+    return failed.kind
 
 
 @pytest.mark.parametrize(
@@ -167,23 +179,51 @@ def test_the_provider_of_a_bare_model_name_is_the_one_that_litellm_found() -> No
 
 
 @pytest.mark.parametrize(
-    ("error", "is_quota"),
+    "error",
     [
-        (RateLimitError("x", 429, body={"code": "insufficient_quota"}), True),
-        (RateLimitError("monthly usage limit reached for this billing cycle", 429), True),
-        (APIError("Your credit balance is too low to access the API", 400), True),
-        (APIError("Insufficient credits", 402), True),
-        (RateLimitError("You exceeded your current quota", 429), True),
-        (RateLimitError("You exceeded your current quota. Please retry in 34.07s", 429), False),
-        (RateLimitError("Quota exceeded for requests per minute", 429), False),
-        (RateLimitError("tokens per min (TPM): Limit 30000", 429), False),
+        RateLimitError("x", 429, body={"code": "insufficient_quota"}),
+        RateLimitError("x", 429, body={"error": {"type": "insufficient_quota"}}),
+        RateLimitError('{"error": {"code": "1113", "message": "余额不足"}}', 429),
+        RateLimitError('{"error": {"type": "exceeded_current_quota_error"}}', 429),
+        APIError("x", 400, body={"error": {"type": "billing_error"}}),
+        APIError('{"code": "Arrearage", "message": "denied"}', 400),
+        APIError("Insufficient credits", 402),
     ],
 )
-def test_a_used_up_quota_is_told_from_a_rate_limit(error: Exception, *, is_quota: bool) -> None:
-    """E-07: a quota is final and is called so; a rate limit passes."""
+def test_a_used_up_quota_is_final(error: Exception) -> None:
+    """E-07: 402, or a structured code at whatever depth; it is called what it is."""
     found = mapped(error)
-    assert found.non_retryable is is_quota
-    assert ("quota or credit" in found.message) is is_quota
+    assert found.non_retryable
+    assert "quota or credit" in found.message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "usage limit of 3 concurrent requests, slow down",
+        "monthly usage limit reached for this billing cycle",
+        "You exceeded your current quota",
+        "You exceeded your current quota. Please retry in 34.07s",
+        "Quota exceeded for requests per minute",
+        "tokens per min (TPM): Limit 30000",
+        "insufficient credits for burst capacity",
+        "Too many tokens, please wait before trying again",
+        "您的账户已达到速率限制",
+    ],
+)
+def test_a_bare_429_is_a_rate_limit_whatever_its_words(text: str) -> None:
+    """E-07: words about usage, billing and quotas stand in rate limits too."""
+    for error in (RateLimitError(text, 429), APIError(text, 429, body={"code": None})):
+        found = mapped(error)
+        assert not found.non_retryable
+        assert "limits the rate" in found.message
+
+
+def test_words_about_money_in_another_status_are_a_refused_request() -> None:
+    """One attempt, with the provider's words."""
+    found = mapped(APIError("Your credit balance is too low to access the API", 400))
+    assert found.non_retryable
+    assert "Your credit balance is too low" in found.message
 
 
 @pytest.mark.parametrize(
@@ -348,3 +388,205 @@ def test_the_wait_becomes_the_delay_of_the_next_attempt() -> None:
         timedelta(seconds=3)
     )
     assert mapped(APIError("no", 400, {"retry-after": "3"})).next_retry_delay is None
+
+
+LARGE = Sent(went_out=True, status=400, tokens=5_000, context=8_192)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Prompt 超长",
+        "输入内容过多",
+        "The gadget cannot swallow that much",
+        "le texte déborde",
+        "",
+    ],
+)
+@pytest.mark.parametrize("status", [400, 422])
+def test_a_large_request_that_is_refused_may_be_too_long(text: str, status: int) -> None:
+    """Above half of the context, no word is needed; below it, it is another mistake."""
+    sent = Sent(went_out=True, status=status, tokens=5_000, context=8_192)
+    found = mapped(APIError(text, status), sent=sent)
+    assert isinstance(found, ContextOverflow)
+    assert (found.non_retryable, kind(found)) == (True, "large")
+    small = Sent(went_out=True, status=status, tokens=4_000, context=8_192)
+    assert kind(mapped(APIError(text, status), sent=small)) == "invalid"
+
+
+def test_a_request_of_413_is_too_long_whatever_its_size() -> None:
+    """The status says it; a proxy may have a limit of its own."""
+    for text in ("Payload Too Large", "<html>nginx</html>", "太大"):
+        found = mapped(APIError(text, 413), sent=Sent(went_out=True, status=413, tokens=10))
+        assert kind(found) == "overflow"
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ({"error": {"code": "invalid_function_parameters"}}, "invalid"),
+        ({"error": {"code": "unsupported_value", "param": "reasoning_effort"}}, "invalid"),
+        ({"error": {"code": None, "param": "tools[0].function.name"}}, "invalid"),
+        ({"error": {"code": "content_filter"}}, "refused"),
+        ({"error": {"code": "insufficient_quota"}}, "quota"),
+        ({"error": {"code": None, "param": "messages"}}, "large"),
+        ({"error": {"type": "invalid_request_error", "param": None}}, "large"),
+        ({"error": {"code": "1261"}}, "overflow"),
+        ({"error": {"code": "context_length_exceeded"}}, "overflow"),
+        ({"error": {"code": 400, "metadata": {"raw": '{"error": {"code": "1261"}}'}}}, "overflow"),
+    ],
+)
+def test_a_structured_code_names_the_cause(body: dict[str, object], expected: str) -> None:
+    """It goes before the size, at whatever depth a router hands it on."""
+    sent = Sent(went_out=True, status=400, body=body, tokens=5_000, context=8_192)
+    assert kind(mapped(APIError("no", 400), sent=sent)) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Prompt exceeds max length",
+        "The decoder prompt (length 9000) is longer than the maximum model length of 8192",
+        "the number of input tokens 9000 cannot exceed the total tokens limit 8192",
+        "`inputs` must have less than 4096 tokens. Given: 5000",
+        "Invalid request: Your request exceeded model token limit: 8192",
+        "The input token count is 1200000 but the model only supports up to 1048576",
+        "Input length 9000 exceeds the model's limit",
+        "The prompt has more tokens than this model was trained for",
+    ],
+)
+def test_vendors_wordings_of_an_overflow_need_not_be_known(text: str) -> None:
+    """GLM, vLLM, watsonx, TGI, Moonshot, Vertex, SambaNova, AI21: the size decides."""
+    assert isinstance(mapped(APIError(text, 400), sent=LARGE), ContextOverflow)
+
+
+def test_what_a_model_takes_is_learned() -> None:
+    """From what passed and what was refused; an estimate that was too low is forgotten."""
+    contexts = Contexts()
+    assert contexts.of("a/b", 0) == 4_096
+    assert contexts.of("a/b", 128_000) == 128_000
+    contexts.passed("a/b", 20_000)
+    assert contexts.of("a/b", 0) == 20_000
+    contexts.refused("a/b", 12)  # by mistake
+    contexts.refused("a/b", 30_000)
+    assert contexts.of("a/b", 128_000) == 30_000
+    contexts.passed("a/b", 31_000)
+    assert contexts.of("a/b", 128_000) == 128_000
+
+
+def test_an_image_counts_little_whatever_its_bytes() -> None:
+    """A data URI is no text."""
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 100_000}}
+    request = {"messages": [{"role": "user", "content": [image]}], "max_tokens": 5}
+    assert 1_000 <= request_tokens(request) < 1_100
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "APIConnectionError upstream",
+        "the connector service rejected it",
+        "litellm.APIConnectionError: disconnected worker",
+        "ServerDisconnectedError NetworkError",
+    ],
+)
+def test_class_names_in_a_text_are_no_broken_line(text: str) -> None:
+    """The provider answered, so it was reached."""
+    sent = Sent(went_out=True, status=503)
+    found = mapped(APIError(text, 503), sent=sent)
+    assert (kind(found), found.non_retryable) == ("down", False)
+    found = mapped(APIConnectionError(text, 400), sent=Sent(went_out=True, status=400))
+    assert (kind(found), found.non_retryable) == ("invalid", True)
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (ValueError("vertex_project is required"), "unsent"),
+        (APIConnectionError("'NoneType' has no 'region'\nTraceback (most", 500), "unsent"),
+        (ImportError("No module named 'boto3'"), "library"),
+        (FileNotFoundError(2, "No such file", "/etc/key.json"), "unsent"),
+        (KeyError("AZURE_API_BASE"), "unsent"),
+    ],
+)
+def test_an_error_before_any_request_is_told_at_once(error: Exception, expected: str) -> None:
+    """No retry sends what cannot be made; where nobody watched, it may have gone out."""
+    found = mapped(error, "bedrock/x", sent=Sent(went_out=False))
+    assert (kind(found), found.non_retryable) == (expected, True)
+    assert kind(mapped(RuntimeError("odd"), sent=Sent(went_out=True))) == "failing"
+
+
+def test_a_library_that_is_missing_is_found_inside_of_what_litellm_makes_of_it() -> None:
+    """It wraps the ImportError into a broken connection with a traceback."""
+    try:
+        try:
+            raise ImportError("Missing boto3 to call bedrock. Run 'pip install boto3'.")
+        except ImportError as error:
+            raise APIConnectionError(f"{error}\nTraceback (most recent", 500) from error
+    except APIConnectionError as error:
+        found = mapped(error, "bedrock/x", sent=Sent(went_out=False))
+    assert (kind(found), found.non_retryable) == ("library", True)
+    assert "boto3" in found.message
+
+
+def test_a_network_that_fails_while_credentials_are_fetched_is_no_mistake() -> None:
+    """Nothing went out to the model, but a retry may help."""
+    found = mapped(ConnectionResetError("reset"), sent=Sent(went_out=False))
+    assert (kind(found), found.non_retryable) == ("unreachable", False)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected", "final"),
+    [
+        ({"message": "slow", "code": 429}, "limited", False),
+        ({"message": "slow", "type": "rate_limit_error"}, "limited", False),
+        ({"message": "x", "code": "insufficient_quota"}, "quota", True),
+        ({"message": "x", "type": "invalid_request_error"}, "invalid", True),
+        ({"message": "x", "type": "authentication_error"}, "key", True),
+        ({"message": "x", "type": "overloaded_error"}, "down", False),
+        ({"message": "x", "code": "502"}, "down", False),
+        ({"message": "Connection to the engine lost"}, "failing", False),
+        ({"message": "x", "code": "context_length_exceeded"}, "overflow", True),
+        ({"message": "x", "status": "RESOURCE_EXHAUSTED", "code": 429}, "limited", False),
+    ],
+)
+def test_an_error_inside_a_stream_is_told_by_its_codes(
+    body: dict[str, object], expected: str, *, final: bool
+) -> None:
+    """The status was 200, and the one that litellm puts in its place is no evidence."""
+    inner = APIError(str(body["message"]), None, body=body)
+    outer = APIConnectionError(f"{body['message']} Original exception: x", 500)
+    outer.__context__ = inner
+    found = mapped(outer, sent=Sent(went_out=True, status=200))
+    assert (kind(found), found.non_retryable) == (expected, final)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected", "words"),
+    [
+        ({"error": "CUDA out of memory"}, "failing", "CUDA out of memory"),
+        ({"error": {"message": "prompt is too long"}}, "overflow", "prompt is too long"),
+        ({"error": {"message": "忙", "code": "rate_limit_exceeded"}}, "limited", "忙"),
+    ],
+)
+def test_the_words_of_an_error_inside_a_stream_are_the_providers(
+    body: dict[str, object], expected: str, words: str
+) -> None:
+    """OpenAI's client says only that an error occurred where the error is no object of its form."""
+    error = APIConnectionError("An error occurred during streaming", 500)
+    found = mapped(error, sent=Sent(went_out=True, status=200, body=body))
+    assert kind(found) == expected
+    assert words in found.message
+    assert "{" not in found.message
+
+
+def test_a_library_that_nobody_watches_may_have_sent() -> None:
+    """An error of the service's, as its own client raises it, is tried again."""
+
+    class ClientError(Exception):
+        __module__ = "botocore.exceptions"
+
+    outer = APIError("InternalServerException", 500)
+    outer.__context__ = ClientError("InternalServerException")
+    found = mapped(outer, "sagemaker/x", sent=Sent(went_out=False))
+    assert (kind(found), found.non_retryable) == ("down", False)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agentmem.contracts import MESSAGES_QUERY, ToolRun
+from agentmem.contracts import LACKING_QUERY, MESSAGES_QUERY, ToolRun
 from agentmem.contracts import SEARCH_ATTRIBUTES as REGISTERED_ATTRIBUTES
 from agentmem.memory.tools import MEMORY_TOOLS
 from agentmem.messages import Message
@@ -24,16 +24,16 @@ def types_of(activity: Callable[..., Any]) -> tuple[list[Any], Any]:
 
 
 def test_workflow_types() -> None:
-    """The two workflows are started by these types."""
+    """The workflows are started by these types."""
     assert set(names.workflow_types()) == names.WORKFLOWS
 
 
 def test_what_the_agent_workflow_takes() -> None:
-    """Its class has all handlers but `approve` and the messages query, which it adds at work."""
+    """Its class has all handlers but `approve` and two queries, which it adds at work."""
     found = names.handlers("agent")
     assert found["updates"] == names.AGENT_UPDATES - {names.APPROVE}
     assert found["signals"] == names.AGENT_SIGNALS - {names.APPROVE}
-    assert found["queries"] == names.AGENT_QUERIES - {MESSAGES_QUERY}
+    assert found["queries"] == names.AGENT_QUERIES - {MESSAGES_QUERY, LACKING_QUERY}
 
 
 def test_what_the_dream_takes() -> None:
@@ -41,6 +41,15 @@ def test_what_the_dream_takes() -> None:
     assert names.handlers("agent_dream") == {
         "updates": set(),
         "signals": names.DREAM_SIGNALS,
+        "queries": set(),
+    }
+
+
+def test_what_the_hand_over_takes() -> None:
+    """A hand-over takes one signal, and neither updates nor queries."""
+    assert names.handlers("agent_hand_over") == {
+        "updates": set(),
+        "signals": names.HAND_OVER_SIGNALS,
         "queries": set(),
     }
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from agentmem.contracts import ModelCall, Prompt
 from agentmem.errors import InvalidInput
 from agentmem.messages import Message, Role, ToolCall
-from agentmem.models.rendering import NO_RESULT, SUMMARY, render, render_request
+from agentmem.models.rendering import NO_RESULT, OPENED, SUMMARY, render, render_request
 from agentmem.models.wire_ids import wire_id
 from agentmem.testing.strict import violations
 from agentmem.values import JSONObject, encoded_size
@@ -73,10 +73,31 @@ def test_a_whole_conversation_is_sent_as_it_stands() -> None:
     assert violations(sent, "Be brief.") == []
 
 
-def test_a_greeting_before_the_first_user_message_is_left_out() -> None:
-    """A-05: the first message besides the system prompt is from the user."""
+def test_a_greeting_stands_behind_a_line_in_the_users_place() -> None:
+    """A-05: the first message besides the system prompt is from the user, for every provider."""
     sent = render([SYSTEM, assistant(0, "How can I help?"), user(1, "hi")], clipped={})
-    assert [message["role"] for message in sent] == ["system", "user"]
+    texts = [message["content"] for message in sent[1:]]
+    assert texts == [OPENED, "How can I help?", "hi"]
+    assert not violations(sent)
+
+
+def test_a_message_that_is_shown_shortened_loses_what_signed_it() -> None:
+    """Whoever asks for it: a signature never stands on a text that was cut."""
+    thought = {"type": "thinking", "thinking": "hm", "signature": "s"}
+    said = assistant(1, "w" * 1_000).replace(reasoning=[thought], fields={"signature": "s"})
+    whole = render([user(0), said], clipped={})
+    assert whole[1]["thinking_blocks"] == [thought]
+    cut = render([user(0), said], clipped={"m1": 200})
+    assert set(cut[1]) == {"role", "content"}
+
+
+def test_a_note_stands_before_its_message() -> None:
+    """What is left out of a prompt is said in its place."""
+    said = [user(0), assistant(1, "", call("t1.s1.c0")), result(2, "t1.s1.c0")]
+    sent = render(said, clipped={}, notes={"m1": "[3 calls are not shown]"})
+    assert [message["role"] for message in sent] == ["user", "user", "assistant", "tool"]
+    assert sent[1]["content"] == "[3 calls are not shown]"
+    assert not violations(sent)
 
 
 def test_a_prompt_without_a_user_message_is_refused() -> None:

@@ -249,6 +249,40 @@ def test_thinking_blocks_and_signatures_are_kept_in_order() -> None:
     assert written(message) == {"thinking_blocks": blocks, "reasoning_content": "..."}
 
 
+THINKING = [{"type": "thinking", "thinking": "...", "signature": "s1"}]
+SIGNED: list[JSONObject] = [
+    {"thinking_blocks": THINKING},
+    {"reasoning_items": [{"id": "rs_1", "encrypted_content": "x"}]},
+    {"provider_specific_fields": {"thought_signature": "s1"}},
+]
+
+
+@pytest.mark.parametrize("signed", SIGNED, ids=["blocks", "items", "fields"])
+@pytest.mark.parametrize(
+    ("finish", "tool_choice"), [("tool_calls", "none"), ("content_filter", "auto")]
+)
+def test_signed_reasoning_goes_with_the_calls_of_its_reply(
+    signed: JSONObject, finish: str, tool_choice: str
+) -> None:
+    """A reply whose calls are left out is not what was signed: providers refuse it as such."""
+    made = read(
+        body("so", finish=finish, calls=[raw_call("{}")], **signed), tool_choice=tool_choice
+    )
+    assert made.message.text == "so"
+    assert made.message.calls == []
+    assert written(made.message) == {}
+    whole = read(body("so", **signed), tool_choice=tool_choice).message
+    assert written(whole) == signed
+
+
+def test_a_call_that_was_cut_off_loses_what_signed_it() -> None:
+    """Its arguments are gone; the thinking before it is whole, and stays with its calls."""
+    call = raw_call('{"a": "b', provider_specific_fields={"thought_signature": "s"})
+    message = read(body(calls=[call], finish="length", thinking_blocks=THINKING)).message
+    assert message.calls[0].fields == {}
+    assert written(message) == {"thinking_blocks": THINKING}
+
+
 def test_reasoning_is_kept_apart_from_the_answer() -> None:
     """D-07: it is stored with its message, and is not its text."""
     message = read(body("answer", reasoning_content="hm")).message

@@ -12,7 +12,10 @@ from agentmem.testing import ScriptedModel, call, fail, hang, reply, reset
 
 USER = {"role": "user", "content": "What is the weather?"}
 TOOLS: list[dict[str, Any]] = [
-    {"type": "function", "function": {"name": "get_weather", "parameters": {}}}
+    {
+        "type": "function",
+        "function": {"name": "get_weather", "parameters": {"type": "object", "properties": {}}},
+    }
 ]
 PROTOCOLS = ["openai/scripted", "ollama_chat/llama3.2"]
 

@@ -117,3 +117,87 @@ def test_what_a_provider_asks_for_is_never_undercut() -> None:
     asked = timedelta(seconds=7)
     assert next_wait(asked, 4, lambda: 0.0) == asked
     assert next_wait(asked, 4, lambda: 1.0) == timedelta(seconds=7.7)
+
+
+WHOLE = '{"city": "Oslo"}'
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [piece(0, '{"ci', id="a", name="look"), piece(0, 'ty": "Oslo"}'), piece(0, WHOLE)],
+        [piece(0, WHOLE, id="a", name="look"), piece(0, WHOLE, id="a", name="look")],
+        [piece(0, WHOLE, id="a", name="look"), piece(None, WHOLE, id="a", name="look")],
+        [piece(0, '{"ci', id="a", name="look"), piece(None, WHOLE, id="a", name="look")],
+        [piece(0, '{"ci', id="a", name="look"), piece(None, 'ty": "Oslo"}')],
+        [piece(0, '{"ci', id="a", name="look"), piece(0, '{"city": "O'), piece(0, WHOLE)],
+        [piece(0, "{}", id="a", name="look"), piece(0, '{"ci'), piece(0, 'ty": "Oslo"}')],
+        [piece(0, WHOLE, id="a", name="look"), piece(0, '{"city":"Oslo"}'), piece(0, "")],
+        [piece(0, p, id="a", name="look") for p in ('{"ci', 'ty": "Oslo"}', WHOLE)],
+        [piece(0, WHOLE, id="a", name="look"), piece(1, WHOLE, id="a", name="look")],
+    ],
+)
+def test_arguments_that_are_sent_again_are_one_call(pieces: list[JSONObject]) -> None:
+    """The whole once more, or more of it each time, is no second call and no broken one."""
+    reply = assembled(*(delta(tool_calls=[one]) for one in pieces))
+    assert calls_of(reply) == [("a", "look", {"city": "Oslo"})]
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [piece(0, '{"ci', name="look"), piece(0, 'ty": "Os', name="look"), piece(0, 'lo"}')],
+        [piece(0, '{"ci', name="look"), piece(0, 'ty": "Oslo"}', name="look")],
+        [piece(0, "", name="look"), piece(0, WHOLE, name="look"), piece(0, WHOLE, name="look")],
+        [piece(0, "", name="lo"), piece(0, "", name="ok"), piece(0, WHOLE)],
+        [piece(0, "", name="lo"), piece(0, WHOLE, name="ok")],
+        [piece(0, "", name="lo"), piece(0, "", name="look"), piece(0, WHOLE, name="look")],
+        [piece(None, "", name="l"), piece(None, "", name="oo"), piece(None, WHOLE, name="k")],
+    ],
+)
+@pytest.mark.parametrize("tools", [(), ("look", "ok", "lo")])
+def test_a_name_that_is_repeated_or_split_is_one_name(
+    pieces: list[JSONObject], tools: tuple[str, ...]
+) -> None:
+    """Without an id, the name in each piece is the same call, and a name may come in pieces."""
+    assembly = Assembly(tools)
+    for one in pieces:
+        assembly.add(delta(tool_calls=[one]))
+    assert calls_of(assembly.reply()) == [(None, "look", {"city": "Oslo"})]
+
+
+def test_an_offered_tool_decides_what_a_name_in_pieces_means() -> None:
+    """A tool may be called `lolo`, and a provider may say `lo` twice."""
+    for tools, name in ((["lolo"], "lolo"), (["lo"], "lo")):
+        assembly = Assembly(tools)
+        for arguments in ("", WHOLE):
+            assembly.add(delta(tool_calls=[piece(0, arguments, name="lo")]))
+        assert calls_of(assembly.reply()) == [(None, name, {"city": "Oslo"})]
+
+
+def test_two_different_calls_without_ids_stay_two() -> None:
+    """The name again with other arguments, after whole ones, is another call."""
+    pieces = [piece(0, json.dumps(args), name=name) for _, name, args in TWO]
+    made = calls_of(assembled(*(delta(tool_calls=[one]) for one in pieces)))
+    assert [call[2] for call in made] == [args for _, _, args in TWO]
+
+
+@pytest.mark.parametrize("field", ["content", "reasoning_content", "refusal"])
+def test_a_text_that_is_sent_again_is_said_once(field: str) -> None:
+    """In the closing piece, or more of it with each piece; a word said twice stays twice."""
+    closing = delta(**{field: "Cairo."})
+    closing["choices"][0]["finish_reason"] = "stop"
+    for chunks, text in (
+        ([delta(**{field: "Cai"}), delta(**{field: "ro."}), closing], "Cairo."),
+        ([delta(**{field: part}) for part in ("C", "Cai", "Cairo.")], "Cairo."),
+        ([delta(**{field: "ha"}), delta(**{field: "ha"})], "haha"),
+        ([delta(**{field: "no"}), delta(**{field: "no, wait"})], "nono, wait"),
+    ):
+        assert assembled(*chunks)["choices"][0]["message"][field] == text
+
+
+def test_arguments_that_are_cut_off_stay_so() -> None:
+    """An inner object is not taken for the whole: half of a call must not run."""
+    pieces = [piece(0, '{"a": ', id="a", name="look"), piece(0, "{}")]
+    reply = assembled(*(delta(tool_calls=[one]) for one in pieces))
+    assert reply["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"] == '{"a": {}'

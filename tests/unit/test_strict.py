@@ -1,4 +1,4 @@
-"""The nine strict rules, each broken alone; a request that keeps them all breaks none."""
+"""The strict rules, each broken alone; a request that keeps them all breaks none."""
 
 import json
 from typing import Any
@@ -206,3 +206,31 @@ def test_ollama_messages_are_read_in_the_openai_shape() -> None:
     assert read[1]["reasoning_content"] == "hm"
     assert read[1]["tool_calls"] == [tool_call("a", '{"city": "Oslo"}')]
     assert rules(read) == []
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {},
+        {"type": ["string", "null"]},
+        {"type": "array"},
+        {"type": "array", "items": {}},
+        {"type": "array", "prefixItems": [{"type": "string"}], "items": {"type": "string"}},
+        {"oneOf": [{"type": "string"}]},
+        {"anyOf": [{"type": "string"}, {"const": 1}]},
+        {"type": "object", "properties": {"deep": {}}},
+        {"type": "object", "additionalProperties": {"type": "string", "uniqueItems": True}},
+    ],
+)
+def test_a_tools_parameters_hold_what_every_provider_takes(part: dict[str, Any]) -> None:
+    """Rule 10: each of these is refused by some provider, at any depth."""
+
+    def offered(parameters: dict[str, Any]) -> list[str]:
+        function = {"name": "look", "parameters": parameters}
+        return strict.tool_violations([{"type": "function", "function": function}])
+
+    assert offered({"type": "object", "properties": {"a": {"type": "string"}}}) == []
+    broken = offered({"type": "object", "properties": {"a": part}})
+    assert broken
+    assert all(line.startswith("rule 10: look.a") for line in broken)
+    assert offered({"type": "string"}) == ["rule 10: the parameters of look are no object"]

@@ -4,7 +4,13 @@ import pytest
 from pydantic import BaseModel, ConfigDict
 
 from agentmem.errors import ConfigurationError
-from agentmem.models.structured import check_schema, in_words, read_structured, request_format
+from agentmem.models.structured import (
+    check_schema,
+    in_words,
+    read_structured,
+    request_format,
+    takes_strict,
+)
 from agentmem.response_format import ResponseFormat
 from agentmem.values import JSONObject
 
@@ -71,12 +77,63 @@ def test_a_remote_reference_is_not_fetched() -> None:
         read_structured("{}", {"$ref": "http://127.0.0.1:9/schema"})
 
 
-def test_strict_is_set_only_where_every_object_is_closed() -> None:
-    """OpenAI refuses strict for schemas with optional or further fields."""
-    schema = ResponseFormat[Closed](Closed).schema
-    assert schema is not None
-    assert request_format(schema)["json_schema"]["strict"] is True
-    assert "strict" not in request_format(SCHEMA)["json_schema"]
+def closed(**fields: JSONObject) -> JSONObject:
+    """Return an object that requires these fields and takes no further ones."""
+    return {
+        "type": "object",
+        "properties": fields,
+        "required": list(fields),
+        "additionalProperties": False,
+    }
+
+
+def nested(depth: int) -> JSONObject:
+    """Return an object in an object, so many times."""
+    return closed(a=nested(depth - 1)) if depth else closed(a={"type": "string"})
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        ResponseFormat[Closed](Closed).schema,
+        closed(a={"type": ["string", "null"], "description": "x", "pattern": "^a"}),
+        closed(a={"anyOf": [{"type": "integer", "minimum": 1}, {"type": "null"}]}),
+        closed(a={"type": "array", "items": {"enum": ["x", "y"]}, "minItems": 1}),
+        closed(a={"type": "string", "format": "date"}),
+        {**closed(a={"$ref": "#/$defs/A"}), "$defs": {"A": closed(b={"$ref": "#/$defs/A"})}},
+        nested(9),
+    ],
+)
+def test_strict_is_set_for_what_openai_takes(schema: JSONObject) -> None:
+    """Closed objects, unions, enums, references and bounds of numbers and lists."""
+    assert takes_strict(schema)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        SCHEMA,
+        {"type": "array", "items": {"type": "string"}},
+        {"anyOf": [closed(a={"type": "string"}), closed(b={"type": "string"})]},
+        closed(a={"type": "object", "additionalProperties": {"type": "string"}}),
+        closed(a={"type": ["object", "null"]}),
+        closed(a={"type": "string", "minLength": 2}),
+        closed(a={"type": "string", "default": "x"}),
+        closed(a={"type": "string", "format": "uri"}),
+        closed(a={"type": "string", "pattern": "^(?!b)"}),
+        closed(a={"oneOf": [{"type": "string"}, {"type": "null"}]}),
+        closed(a={"allOf": [{"type": "string"}]}),
+        closed(a={}),
+        closed(a={"type": "array"}),
+        closed(a={"type": "array", "prefixItems": [{"type": "string"}], "items": False}),
+        closed(a={"$ref": "#/$defs/A", "description": "x"}),
+        closed(a={"enum": [str(number) for number in range(1_001)]}),
+        nested(12),
+    ],
+)
+def test_strict_is_not_set_for_what_openai_refuses(schema: JSONObject) -> None:
+    """With strict each of these would be an error of the provider, and no answer."""
+    assert not takes_strict(schema)
 
 
 def test_without_enforcement_the_system_prompt_says_it() -> None:

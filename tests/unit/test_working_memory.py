@@ -1,15 +1,24 @@
 """Working memory as code sees it: what is kept, in view, forgotten, carried over."""
 
+import contextlib
 import json
+import re
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agentmem.errors import ConfigurationError, InvalidInput
 from agentmem.inputs import MESSAGE_BYTES
+from agentmem.memory.carried import CarriedMemory
 from agentmem.memory.conversations import Conversations
+from agentmem.memory.entries import page
 from agentmem.memory.working import WorkingMemory, working_memory
 from agentmem.messages import IMAGE_TOKENS, Message, Role, ToolCall, estimate_tokens, from_ranges
+from agentmem.models.rendering import OPENED, render
+from agentmem.packing import unpack
+from agentmem.testing.strict import violations
 from agentmem.values import JSONObject
 
 
@@ -142,13 +151,32 @@ async def test_a_turn_longer_than_the_window_keeps_question_and_newest_group() -
         assert len(roles) <= 4
 
 
-async def test_a_greeting_before_the_first_user_message_is_not_in_view() -> None:
-    """A-05: no view opens with an assistant message."""
+@pytest.mark.parametrize("opening", ["greeting", "two greetings", "calls"])
+async def test_what_precedes_the_first_user_message_is_in_view(opening: str) -> None:
+    """A-05: code sees it, and a model is sent it behind a line in the user's place."""
     memory = working_memory()
-    await memory.memorize("assistant", "welcome")
-    assert memory.keys() == []
+    if opening == "calls":
+        await call_group(memory, "get_weather", "get_weather")
+    else:
+        for _ in opening.split():
+            await memory.memorize("assistant", "welcome")
+    before = memory.keys()
+    assert before == [message.id for message in memory.messages()]
     await memory.memorize("user", "hi")
-    assert memory.keys() == ["m1"]
+    assert memory.keys() == [*before, f"m{len(before)}"]
+    assert len(memory.recall()) == len(before) + 1
+    sent = render(memory.view().messages, clipped={})
+    assert sent[0] == {"role": "user", "content": OPENED}
+    assert len(sent) == len(before) + 2
+    assert not violations(sent)
+
+
+async def test_a_window_hides_a_greeting_like_any_old_message() -> None:
+    """A view that a bound cuts still begins with the user."""
+    memory = working_memory(window=2)
+    await memory.memorize("assistant", "welcome")
+    await conversation(memory, 2)
+    assert memory.keys() == ["m3", "m4"]
 
 
 async def test_a_question_over_the_budget_is_shortened_never_dropped() -> None:
@@ -262,6 +290,175 @@ async def test_what_no_model_takes_is_refused(role: str, content: Any) -> None:
     with pytest.raises(InvalidInput):
         await memory.memorize(role, content)
     assert memory.keys() == []
+
+
+ONE_CALL = '{{"calls": [{{"id": "k", "name": "look", "arguments": {}}}]}}'
+
+
+@pytest.mark.parametrize(
+    ("role", "content", "says"),
+    [
+        ("tool_call", ONE_CALL.format('{"a": [1, NaN]}'), "calls[0].arguments.a[1] is no finite"),
+        ("tool_call", ONE_CALL.format('{"a": 1e400}'), "calls[0].arguments.a is no finite"),
+        ("tool_call", ONE_CALL.format('{"a": "\\ud83d"}'), "calls[0].arguments.a holds half"),
+        ("tool_call", ONE_CALL.format('{"b": {"\\udc00": 1}}'), "calls[0].arguments.b has a key"),
+        ("tool_call", ONE_CALL.format('{"a": ' + "[" * 99 + "]" * 99 + "}"), "nested more than"),
+        ("tool_call", ONE_CALL.format("[" * 99_999), "not valid JSON"),
+        ("tool_call", ONE_CALL.format('{"a": 1' + "0" * 5_000 + "}"), "not valid JSON"),
+        ("tool_call", ONE_CALL.format('{"a": [' + "1e15," * 200_000 + "1]}"), "the limit is"),
+        ("tool_call", ONE_CALL.format('"none"'), "calls[0].arguments: "),
+        ("tool_call", '{"calls": []}', "calls is empty"),
+        ("tool_call", '{"calls": [{"id": "' + "k" * 999 + '", "name": "a"}]}', "the limit is 200"),
+        ("tool_call", '{"calls": [{"name": "look"}]}', "calls[0].id is missing"),
+        (
+            "tool_call",
+            '{"calls": [{"id": "k", "name": "a"}, {"id": "k", "name": "b"}]}',
+            "calls[1].id is 'k', which a call before it has",
+        ),
+        ("tool_result", '{"call_id": "open", "output": -Infinity}', "output is no finite"),
+        ("tool_result", '{"call_id": "open", "output": ["\\ud800"]}', "output[0] holds half"),
+        ("tool_result", '{"call_id": "done", "output": "x"}', "has a result already, m2"),
+        ("reasoning", '{"opaque": [{"type": "content"}]}', "opaque[0].part is missing"),
+        ("reasoning", '{"opaque": [{"thinking": "hm"}]}', "opaque[0].type is missing"),
+        ("reasoning", '{"opaque": [{"type": "thinking", "thinking": NaN}]}', "opaque[0].thinking"),
+        ("reasoning", '{"text": " "}', "neither text nor opaque"),
+        ("reasoning", '"hm"', "the content: "),
+        ("summary", " ", "has no text"),
+    ],
+)
+async def test_what_later_use_would_stumble_over_is_refused_by_its_place(
+    role: str, content: str, says: str
+) -> None:
+    """No history, store, query or provider takes these: they are refused before they are kept."""
+    memory = working_memory()
+    await memory.memorize("user", "look")
+    calls = [{"id": "done", "name": "look"}, {"id": "open", "name": "look"}]
+    await memory.memorize("tool_call", json.dumps({"calls": calls}))
+    await memory.memorize("tool_result", '{"call_id": "done", "output": "x"}')
+    before = memory.recall()
+    with pytest.raises(InvalidInput) as caught:
+        await memory.memorize(role, content)
+    assert says in caught.value.message
+    assert len(caught.value.message) < 700
+    assert memory.recall() == before
+    assert await memory.memorize("user", "next") == "m3"
+
+
+async def test_one_id_may_name_a_call_again_in_a_later_message() -> None:
+    """Providers number the calls of each reply anew; a result answers the newest."""
+    memory = working_memory()
+    await memory.memorize("user", "go")
+    for _ in range(3):
+        await call_group(memory, "a", "b")
+    assert [entry["role"] for entry in memory.recall()].count("tool_result") == 6
+
+
+@given(
+    st.text(max_size=300),
+    st.recursive(st.none() | st.booleans() | st.floats() | st.text(), st.lists),
+)
+async def test_whatever_is_memorized_can_be_sent_or_is_refused(text: str, value: object) -> None:
+    """Nothing else is raised, and what is taken passes every encoder on its way to a model."""
+    memory = working_memory()
+    await memory.memorize("user", "look")
+    said = [
+        ("user", text),
+        (
+            "tool_call",
+            json.dumps({"calls": [{"id": text, "name": text, "arguments": {"a": value}}]}),
+        ),
+        ("tool_result", json.dumps({"call_id": text, "output": value})),
+        ("reasoning", json.dumps({"text": text, "opaque": value})),
+        ("assistant", text),
+        ("summary", text),
+    ]
+    for role, content in said:
+        with contextlib.suppress(InvalidInput):
+            await memory.memorize(role, content)
+    assert not violations(render(memory.view().messages, clipped={}))
+    assert unpack(CarriedMemory, memory.dump(), "it").messages == memory.messages()
+    json.dumps(page(memory.messages(), [])).encode()
+
+
+async def replied(memory: WorkingMemory) -> None:
+    """Hold a conversation as the loop does: thinking, text and calls in one reply, a summary."""
+    summary = Message(id=memory.reserve(), role=Role.SUMMARY, content="They met in Oslo.")
+    memory.summarise([], summary)
+    memory.begin_turn('look at "it"')
+    thinking: JSONObject = {"type": "thinking", "thinking": "hm", "signature": "s1"}
+    for step, text in enumerate(("let me see", "\n\n"), 1):
+        calls = [ToolCall(id=f"t1.s{step}.c{i}", name="look", arguments={"n": i}) for i in (0, 1)]
+        reply = Message(
+            id=memory.reserve(),
+            role=Role.ASSISTANT,
+            turn=1,
+            content=text,
+            calls=calls,
+            reasoning=[thinking],
+        )
+        memory.store(reply)
+        for call in calls:
+            output = '"quoted" \\ ' * 40_000
+            memory.add(role=Role.TOOL_RESULT, content=output, call=call.id, name="look")
+    memory.store(Message(id=memory.reserve(), role=Role.ASSISTANT, turn=1, content="done"))
+
+
+async def test_what_is_recalled_can_be_memorized() -> None:
+    """A conversation copied entry by entry says the same, thinking and summary included."""
+    memory, other = working_memory(), working_memory()
+    await replied(memory)
+    ids = [await other.memorize(e["role"], e["content"]) for e in memory.recall()]
+    assert [e["id"] for e in other.recall()] == ids
+
+    def without_ids(entries: list[dict[str, str]]) -> list[tuple[str, str]]:
+        return [(e["role"], re.sub(r"t\d\.s\d+\.c", "c", e["content"])) for e in entries]
+
+    assert without_ids(other.recall()) == without_ids(memory.recall())
+    third = working_memory()
+    for entry in other.recall():
+        await third.memorize(entry["role"], entry["content"])
+    assert without_ids(third.recall()) == without_ids(memory.recall())
+    sent = render(other.view().messages, clipped={})
+    assert not violations(sent)
+    thinking = [m["thinking_blocks"][0]["signature"] for m in sent if "thinking_blocks" in m]
+    assert thinking == ["s1", "s1"]
+    assert other.view().messages[0].role is Role.SUMMARY
+
+
+async def test_reasoning_becomes_one_message_with_the_reply_that_follows() -> None:
+    """Signed thinking stands and falls with its reply; alone it is kept, and sent to nobody."""
+    memory = working_memory()
+    await memory.memorize("user", "think")
+    block = {"type": "thinking", "thinking": "hm", "signature": "s"}
+    first = await memory.memorize("reasoning", json.dumps({"opaque": [block]}))
+    assert memory.keys() == ["m0", first]
+    assert await memory.memorize("assistant", "so") == first
+    assert await memory.forget(first) == [first]
+    assert memory.keys() == ["m0"]
+    alone = await memory.memorize("reasoning", '{"text": "hm"}')
+    await memory.memorize("user", "and?")
+    assert memory.keys() == ["m0", alone, "m3"]
+    assert [m["role"] for m in render(memory.view().messages, clipped={})] == ["user", "user"]
+    gone = await memory.memorize("reasoning", '{"text": "hm"}')
+    assert await memory.forget(gone) == [gone]
+    await memory.memorize("assistant", "so")
+    assert memory.recall()[-1] == {"id": "m5", "role": "assistant", "content": "so"}
+
+
+async def test_forgetting_returns_what_went() -> None:
+    """Partners included, each once: also of what a summary stands for, and nothing twice."""
+    memory = working_memory()
+    await conversation(memory, 1)
+    await call_group(memory, "a", "b")
+    assert await memory.forget("m0") == ["m0"]
+    assert await memory.forget("m3") == ["m3"]
+    assert await memory.forget("m2") == ["m2", "m4"], "m3 went before"
+    assert await memory.forget("m2") == []
+    await call_group(memory, "a")
+    summary = Message(id=memory.reserve(), role=Role.SUMMARY, content="They looked.")
+    memory.summarise(["m1", "m5", "m6"], summary)
+    assert await memory.forget("m5") == ["m5", "m6"]
+    assert [m.id for m in memory.messages()] == ["m1", summary.id]
 
 
 async def test_a_message_of_the_limit_is_taken() -> None:

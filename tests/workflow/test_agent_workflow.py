@@ -18,7 +18,14 @@ from temporalio.common import RawValue
 from temporalio.exceptions import ApplicationError
 
 from agentmem.testing import call, fail, hang, reply
-from tests.stack import eventually, last_user_text, stack, status_where, task_failures
+from tests.stack import (
+    eventually,
+    last_user_text,
+    stack,
+    status_where,
+    task_failures,
+    waiting_call,
+)
 from tests.tools import delete_file, ping, runs
 
 TOOLS = '[agents.plain]\nsystem_prompt = "Be brief."\ntools = ["ping", "delete_file"]\n'
@@ -158,13 +165,14 @@ async def test_a_full_session_refuses_more_and_still_takes_approvals(
         handle = await s.start(agent="plain", session=True)
         first = asyncio.create_task(handle.execute_update("send", "delete"))
         waiting = await status_where(handle, lambda status: status["approvals"])
+        name = await waiting_call(handle, "t1.s1.c1")
         assert waiting["approvals"] == [
-            {"call": "t1.s1.c1", "tool": "delete_file", "arguments": {"path": "a.txt"}}
+            {"call": name, "tool": "delete_file", "arguments": {"path": "a.txt"}}
         ]
         others = [asyncio.create_task(handle.execute_update("send", f"m{i}")) for i in range(13)]
         await status_where(handle, lambda status: status["open"] == 4)
         async with asyncio.timeout(10):  # as the eleventh update it was refused after 14 s
-            assert await handle.execute_update("approve", {"call": "t1.s1.c1", "ok": True})
+            assert await handle.execute_update("approve", {"call": name, "ok": True})
         assert await first == "done"
         outcomes = await asyncio.gather(*others, return_exceptions=True)
         busy = [o for o in outcomes if isinstance(o, WorkflowUpdateFailedError)]
@@ -185,8 +193,8 @@ async def test_approval_decides_and_siblings_run(client: Client, tmp_path: Path,
     script = [reply(calls=[call("ping"), call("delete_file", path="a.txt")]), reply("done")]
     async with stack(client, tmp_path, script, agents=TOOLS, extra=[ping, delete_file]) as s:
         handle = await s.start(agent="plain", message="go")
-        await status_where(handle, lambda status: status["approvals"])
-        await handle.signal("approve", {"call": "t1.s1.c1", "ok": ok, "reason": "not now"})
+        name = await waiting_call(handle, "t1.s1.c1")
+        await handle.signal("approve", {"call": name, "ok": ok, "reason": "not now"})
         assert await handle.result() == "done"
         assert runs == (["ping", "delete a.txt"] if ok else ["ping"])
         results = [m for m in s.model.requests[-1].messages if m["role"] == "tool"]
@@ -330,10 +338,10 @@ async def test_a_quiet_time_does_not_end_a_session_in_a_turn(
     async with stack(client, tmp_path, script, agents=TOOLS, extra=[ping, delete_file]) as s:
         handle = await s.start(agent="plain", session=True, end_after_minutes=0.03)
         turn = asyncio.create_task(handle.execute_update("send", "go"))
-        await status_where(handle, lambda status: status["approvals"])
+        name = await waiting_call(handle, "t1.s1.c0")
         await asyncio.sleep(4)
         assert (await handle.query("status"))["state"] == "working"
-        await handle.signal("approve", {"call": "t1.s1.c0", "ok": True})
+        await handle.signal("approve", {"call": name, "ok": True})
         assert await turn == "done"
         assert await handle.result() == {"turns": 1}
 

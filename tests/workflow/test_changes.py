@@ -155,6 +155,9 @@ async def test_updates_that_are_no_turns_bring_the_change_too(
         for _ in range(4):
             await session.execute_update("cancel_turn")
         assert (await ask(session, "two")).text == "re: two"
+        async with asyncio.timeout(20):
+            while len(await histories(client, session)) == 1:  # noqa: ASYNC110 - the server's
+                await asyncio.sleep(0.05)
         await session.execute_update("end")
         found = await histories(client, session)
         await session.result()

@@ -28,6 +28,8 @@ from tests.workflow.test_compaction import (
     answering,
     asked,
     facts,
+    hand_in,
+    lines,
     material,
     question,
     summaries,
@@ -104,7 +106,7 @@ async def test_a_large_result_and_a_small_model_still_give_an_answer(
         if len(request.raw) > limits[request.model]:
             return fail(400, OVERFLOWS[1])
         if request.model == "summariser":
-            return reply("They read a long page.")
+            return hand_in("They read a long page.")
         if last_user_text(request.messages) == "read it" and len(request.messages) == 2:
             return reply(calls=[call("dump", number=1)], usage=PLAIN_USAGE)
         return reply("read", usage=PLAIN_USAGE)
@@ -125,7 +127,7 @@ async def test_a_long_history_is_summarised_in_parts(client: Client, tmp_path: P
     def script(request: Request) -> Reply:
         if request.model != "summariser":
             return reply("yes", usage=PLAIN_USAGE)
-        return reply(f"summary {len(asked(running[0], 'summariser'))}")
+        return hand_in(f"summary {len(asked(running[0], 'summariser'))}")
 
     running: list[Stack] = []
     memory = {**MEMORY, "max_tokens": 20_000, "compact_preserve": 2}
@@ -138,9 +140,9 @@ async def test_a_long_history_is_summarised_in_parts(client: Client, tmp_path: P
     assert len(compactions) > 2
     assert all(len(material(request)) < PART_BYTES + 1_000 for request in compactions)
     for before, later in enumerate(compactions[1:], 1):
-        assert material(later).startswith(f"Summary so far:\nsummary {before}\n")
+        assert lines(later)[0] == {"from": "summary so far", "text": f"summary {before}"}
     given = "".join(map(material, compactions))
-    assert [number for number in range(18) if f" {number} x" not in given] == []
+    assert [number for number in range(18) if f'"{number} x' not in given] == []
     assert summaries(last) == [f"summary {len(compactions)}"]
 
 

@@ -89,7 +89,9 @@ async def test_a_dream_of_ones_own_has_limits_and_a_phase_more(
     """`dream(workflow="my_dream")` starts it with the scope's id; its portrait is stored."""
     learned = Script(
         gather_signal=findings({"statement": "Cat is named Momo", "evidence": ["a1"]}),
-        consolidate=changes({"op": "add", "key": "cat", "value": "Cat is named Momo"}),
+        consolidate=changes(
+            {"op": "add", "key": "cat", "value": "Cat is named Momo", "findings": ["f1"]}
+        ),
     )
     dreams = served(learned, "I see.")
 

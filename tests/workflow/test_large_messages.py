@@ -14,6 +14,7 @@ from agentmem.testing import Reply, Request, call, reply
 from agentmem.values import encoded_size
 from tests.long_workflows import LongTalk, dump, read_page
 from tests.stack import last_user_text, stack
+from tests.workflow.test_compaction import hand_in
 
 AGENTS = """
 [agents.plain]
@@ -124,7 +125,7 @@ async def test_five_thousand_messages_hold_no_task_up(client: Client, tmp_path: 
     """F-10: view, budget and compaction of 10 MB take no task longer than Temporal allows."""
 
     def script(request: Request) -> Reply:
-        return reply("so far") if request.model == "summariser" else echo(request)
+        return hand_in("They talked so far.") if request.model == "summariser" else echo(request)
 
     memory = {"window": 400, "max_tokens": 50_000, "compact_model": "openai/summariser"}
     async with stack(client, tmp_path, script, extra=[LongTalk]) as s:

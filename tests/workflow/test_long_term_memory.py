@@ -14,6 +14,8 @@ from temporalio.worker import Worker
 from activities.memory import MemoryActivities
 from agentmem.memory.long_term import LongTermMemory, long_term_memory
 from agentmem.memory.providers.registry import Providers
+from agentmem.memory.providers.sql import SqlProvider
+from agentmem.memory.providers.sqlite import SqliteDatabase
 from agentmem.memory.references import sqlite
 from tests.replayer import replayer
 from tests.small_workflows import Calls, Planning, Remembering, Unguarded
@@ -60,6 +62,29 @@ class Flaky:
         return []
 
 
+class Unanswered(SqlProvider):
+    """A real store that forgets, whose answer is lost once, while somebody stores a new fact."""
+
+    lost = False
+
+    async def forget(
+        self, agent: str, scope: str, key: str | None = None, *, idempotency: str = ""
+    ) -> None:
+        """Forget, and fail the first time nevertheless."""
+        await super().forget(agent, scope, key, idempotency=idempotency)
+        if not self.lost:
+            self.lost = True
+            await self.memorize(agent, scope, "new", "stored in between")
+            raise ConnectionError("the answer was lost")
+
+
+async def unanswered() -> Unanswered:
+    """Such a store, opened."""
+    made = Unanswered(SqliteDatabase(None))
+    await made.open()
+    return made
+
+
 @pytest.fixture
 async def stalled() -> Flaky:
     return Flaky(failures=0, stall=60)
@@ -71,6 +96,7 @@ async def providers(tmp_path: Path, stalled: Flaky) -> AsyncIterator[Providers]:
         "flaky": lambda: Flaky(failures=2),
         "down": lambda: Flaky(failures=1_000),
         "stalled": lambda: stalled,
+        "unanswered": unanswered,
     }
     opened = Providers(tmp_path, registered=registered)
     yield opened
@@ -281,3 +307,12 @@ async def test_a_cancelled_workflow_is_cancelled(
     with pytest.raises(WorkflowFailureError) as failure:
         await handle.result()
     assert isinstance(failure.value.cause, CancelledError)
+
+
+async def test_a_scope_that_was_forgotten_keeps_what_came_after(
+    client: Client, worker: Worker
+) -> None:
+    """The activity runs twice since its answer was lost; its second attempt forgets nothing."""
+    calls: Calls = [("memorize", ["old", 1]), ("forget", []), ("recall", [])]
+    results, _ = await remember(client, worker, calls, provider="unanswered")
+    assert results[-1] == {"new": "stored in between"}

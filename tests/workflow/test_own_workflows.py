@@ -70,14 +70,16 @@ async def test_a_tool_round_is_stored_as_the_original_stores_it(
 
 
 async def test_a_window_bounds_what_is_sent(client: Client, tmp_path: Path) -> None:
-    """A-04: through any number of tool rounds each request holds the question, bounded."""
+    """A-04: a request holds its whole turn, which the limit of tool calls bounds, or the window."""
     rounds = [reply(calls=[call("ping")]) for _ in range(6)]
-    async with stack(client, tmp_path, [*rounds, reply("done")], extra=OWN) as s:
+    async with stack(client, tmp_path, [*rounds, reply("done"), reply("ok")], extra=OWN) as s:
         options = {"tools": ["ping"], "memory": {"window": 4}}
-        await s.run("Own", ["what is it?"], options)
-        for request in s.model.requests:
+        await s.run("Own", ["what is it?", "and now?"], options)
+        *turn, after = s.model.requests
+        for number, request in enumerate(turn):
             assert last_user_text(request.messages) == "what is it?"
-            assert len(request.messages) <= 5
+            assert len(request.messages) == 2 + 2 * number
+        assert len(after.messages) <= 1 + 4
         s.model.assert_strict()
 
 

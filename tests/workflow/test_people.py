@@ -9,7 +9,7 @@ from temporalio.api.sdk.v1 import WorkflowMetadata
 from temporalio.client import Client, WorkflowUpdateFailedError
 
 from agentmem.testing import Request, call, reply
-from tests.stack import eventually, stack, status_where
+from tests.stack import eventually, stack, status_where, waiting_call
 from tests.tools import delete_file, ping, runs
 
 AGENTS = """
@@ -41,12 +41,13 @@ async def test_a_part_is_approved_and_its_siblings_keep_waiting(
     ) as s:
         handle = await s.start(agent="careful", session=True)
         turn = asyncio.create_task(handle.execute_update("send", "go"))
-        await status_where(handle, lambda status: len(status["approvals"]) == 2)
-        await handle.execute_update("approve", {"call": "t1.s1.c0", "ok": True})
+        other = await waiting_call(handle, "t1.s1.c1")
+        first = await waiting_call(handle, "t1.s1.c0")
+        await handle.execute_update("approve", {"call": first, "ok": True})
         status = await status_where(handle, lambda status: len(status["approvals"]) == 1)
-        assert status["approvals"][0]["call"] == "t1.s1.c1"
+        assert status["approvals"][0]["call"] == other
         await eventually(lambda: runs == ["ping"])
-        no = {"call": "t1.s1.c1", "ok": False, "reason": "keep it"}
+        no = {"call": other, "ok": False, "reason": "keep it"}
         await handle.execute_update("approve", no)
         assert await turn == "done"
         assert runs == ["ping"]
@@ -86,22 +87,23 @@ async def test_a_question_to_the_user_is_answered_and_the_turn_goes_on(
         handle = await s.start(agent="curious", session=True)
         turn = asyncio.create_task(handle.execute_update("send", "plan a trip"))
         status = await status_where(handle, lambda status: len(status["approvals"]) == 2)
+        first, last = [str(one["call"]) for one in status["approvals"]]
         assert status["approvals"][0] == {
-            "call": "t1.s1.c0",
+            "call": first,
             "tool": "ask_user",
             "arguments": {"question": "Which city?"},
         }
-        too_long = {"call": "t1.s1.c0", "ok": True, "answer": "x" * 70_000}
+        too_long = {"call": first, "ok": True, "answer": "x" * 70_000}
         shown = await handle.query("__temporal_workflow_metadata", result_type=WorkflowMetadata)
-        assert 'Waits for a person: `t1.s1.c0` ask_user {"question":"Which city?"}' in str(
+        assert f'Waits for a person: `{first}` ask_user {{"question":"Which city?"}}' in str(
             shown.current_details
         )
         with pytest.raises(WorkflowUpdateFailedError) as caught:
             await handle.execute_update("approve", too_long)
         assert "'answer' takes 70000 bytes" in str(caught.value.cause)
-        answer = {"call": "t1.s1.c0", "ok": True, "answer": "Oslo"}
+        answer = {"call": first, "ok": True, "answer": "Oslo"}
         await handle.execute_update("approve", answer)
-        await handle.signal("approve", {"call": "t1.s1.c3", "ok": False, "reason": "any"})
+        await handle.signal("approve", {"call": last, "ok": False, "reason": "any"})
         assert await turn == "Oslo it is"
         assert results(s.model.requests[1]) == [
             "Oslo",
@@ -124,7 +126,8 @@ async def test_an_approval_survives_the_worker(client: Client, tmp_path: Path) -
         await status_where(handle, lambda status: len(status["approvals"]) == 2)
     async with stack(client, tmp_path, [reply("done")], task_queue=s.task_queue, **options) as s:
         for number in (1, 0):
-            await handle.signal("approve", {"call": f"t1.s1.c{number}", "ok": True})
+            name = await waiting_call(handle, f"t1.s1.c{number}")
+            await handle.signal("approve", {"call": name, "ok": True})
         await handle.execute_update("end")
         assert sorted(runs) == ["delete a.txt", "ping"]
         assert results(s.model.requests[0]) == ["pong", "deleted a.txt"]

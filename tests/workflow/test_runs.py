@@ -113,7 +113,7 @@ async def test_the_next_run_knows_what_the_one_before_said(client: Client, tmp_p
             assert [entry["id"] for entry in page["messages"]] == [f"m{n}" for n in range(24)]
             await session.execute_update("end")
             count = len(await histories(client, session))
-            assert (count > 2) == (events == 60)
+            assert (count > 1) == (events == 60)
     assert prompts[0] == prompts[1]
 
 

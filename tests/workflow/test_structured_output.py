@@ -40,7 +40,8 @@ async def test_the_answer_is_json_for_people_and_data_for_programs(
     """`send` gives JSON text, `ask` its data; the schema is enforced beside the tools."""
     runs.clear()
     script = [reply(calls=[call("ping")]), reply(f"Here:\n```json\n{OSLO}\n```"), reply(OSLO)]
-    async with stack(client, tmp_path, script, agents=AGENTS, extra=[ping]) as s:
+    options: dict[str, Any] = {"agents": AGENTS, "extra": [ping], "model_name": "openai/gpt-4o"}
+    async with stack(client, tmp_path, script, **options) as s:
         handle = await s.start(agent="city", session=True)
         assert await handle.execute_update("send", "which?") == OSLO
         answer = await handle.execute_update("ask", "and now?")
@@ -130,7 +131,8 @@ async def test_code_gets_an_instance_checked_by_its_own_validators(
             return reply('{"name": "oslo"}')
         return reply('{"name": "Oslo", "people": 700000}')
 
-    async with stack(client, tmp_path, script, extra=[TypedAnswers, ping]) as s:
+    options: dict[str, Any] = {"extra": [TypedAnswers, ping], "model_name": "openai/gpt-4o"}
+    async with stack(client, tmp_path, script, **options) as s:
         answers, seen, talk = await s.run("TypedAnswers", ["which?"])
         assert answers == [{"name": "Oslo", "people": 700000}]
         assert seen == ["City"]

@@ -1,25 +1,31 @@
 """Tools as activities on the real server: once, again, cancelled, handed over, cut."""
 
 import asyncio
+import dataclasses
 import threading
+import time
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from temporalio.client import Client, WorkflowFailureError
+from temporalio.api.common.v1 import WorkflowExecution
+from temporalio.api.workflowservice.v1 import PauseActivityRequest, UnpauseActivityRequest
+from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 from temporalio.exceptions import CancelledError
 from temporalio.testing import ActivityEnvironment
 from temporalio.worker import Worker
 
 from activities.tools import tool_activities
+from agentmem.batch import INTERRUPTED
 from agentmem.contracts import ToolRun
 from agentmem.errors import ToolError
 from agentmem.messages import Message, ToolCall
 from agentmem.tools import tool, tool_spec
 from agentmem.tools.box import ToolBox
 from tests.small_workflows import OneCall
+from tests.stack import eventually
 
 
 def working(
@@ -197,3 +203,91 @@ async def test_a_tools_own_words_are_the_result(client: Client, task_queue: str)
     async with working(client, task_queue, book):
         message = await run_call(client, task_queue, book)
     assert (message.content, message.attempt) == ("Sold out; try Friday.", 1)
+
+
+async def paused(client: Client, handle: WorkflowHandle[Any, Any]) -> dict[str, Any]:
+    """Pause the workflow's one activity until its worker knows; return how to name it."""
+    described = await handle.describe()
+    (pending,) = described.raw_description.pending_activities
+    there: dict[str, Any] = {
+        "namespace": client.namespace,
+        "execution": WorkflowExecution(workflow_id=handle.id),
+        "id": pending.activity_id,
+    }
+    await client.workflow_service.pause_activity(PauseActivityRequest(**there))
+    await asyncio.sleep(2.5)  # it comes with the answer to a heartbeat
+    return there
+
+
+@pytest.mark.parametrize("in_thread", [True, False])
+async def test_a_call_that_runs_once_outlives_a_pause(
+    client: Client, task_queue: str, in_thread: bool
+) -> None:
+    """A pause lets the one call of a tool with side effects end, and no second one begins."""
+    sent: list[str] = []
+
+    @tool
+    async def send_mail() -> str:
+        sent.append("mail")
+        await asyncio.sleep(5)
+        return "sent"
+
+    @tool(name="send_mail")
+    def send_mail_in_thread() -> str:
+        sent.append("mail")
+        time.sleep(5)
+        return "sent"
+
+    function = send_mail_in_thread if in_thread else send_mail
+    async with working(client, task_queue, function):
+        handle = await client.start_workflow(
+            OneCall.run, tool_spec(function), id=task_queue, task_queue=task_queue
+        )
+        await eventually(lambda: bool(sent))
+        there = await paused(client, handle)
+        await client.workflow_service.unpause_activity(UnpauseActivityRequest(**there))
+        message = await handle.result()
+        assert (message.content, message.failed) == ("sent", False)
+        await asyncio.sleep(1)
+    assert sent == ["mail"]
+
+
+async def test_a_worker_stops_beside_a_paused_call(client: Client, task_queue: str) -> None:
+    """The worker does not wait for it; the model is told, and no other worker runs it again."""
+    sent: list[str] = []
+
+    @tool
+    async def send_mail() -> str:
+        sent.append("mail")
+        await asyncio.sleep(60)
+        return "sent"
+
+    async with working(client, task_queue, send_mail):
+        handle = await client.start_workflow(
+            OneCall.run, tool_spec(send_mail), id=task_queue, task_queue=task_queue
+        )
+        await eventually(lambda: bool(sent))
+        await paused(client, handle)
+    async with working(client, task_queue, send_mail):
+        message = await handle.result()
+    assert (message.content, message.failed) == (INTERRUPTED, True)
+    assert sent == ["mail"]
+
+
+async def test_no_call_beyond_those_that_a_tool_allows() -> None:
+    """An unpaused activity gets an attempt that its retry policy does not have: it is not run."""
+    sent: list[str] = []
+
+    @tool(retries=1)
+    def send_mail() -> str:
+        sent.append("mail")
+        return "sent"
+
+    (activity,) = tool_activities(ToolBox([send_mail]))
+    run = ToolRun(reply="m2", call=ToolCall(id="t1.s1.c0", name="send_mail"), turn=1)
+    said: list[object] = []
+    for attempt in (1, 2, 3):
+        environment = ActivityEnvironment()
+        environment.info = dataclasses.replace(environment.info, attempt=attempt)
+        said.append((await environment.run(activity, run)).content)
+    assert (said, sent) == (["sent", "sent", INTERRUPTED], ["mail", "mail"])

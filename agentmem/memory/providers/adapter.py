@@ -7,6 +7,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from agentmem.errors import AgentMemError, ConfigurationError, ProviderError
 from agentmem.facts import Fact, Step, Tombstone, Write, checked_name
+from agentmem.guests import GuestLoop
 from agentmem.journal import FactVersion, Undone
 from agentmem.memory.fact_details import expired
 from agentmem.memory.providers.causes import may_travel, store_error
@@ -38,18 +39,28 @@ class PlainProvider(OwnRecords):
     What is lost: a dream's writes are made one by one, and a crash between two is repaired by the
     retry. Within a change the new values are written before anything is removed, so that a merge
     loses nothing. The version of a fact is a digest of its value, so one that changed and changed
-    back has not moved. There is no history, so no undo, no pins and no tombstones (a dream over
-    older messages may learn again what was forgotten), and a dream sees facts as they are now.
+    back has not moved. A write or a `forget` that is repeated because its answer was lost takes
+    effect again, on what was stored in between too. There is no history, so no undo, no pins and no
+    tombstones (a dream over older messages may learn again what was forgotten), and a dream sees
+    facts as they are now.
 
     Args:
         provider: The user's store, for facts.
         own: The worker's store, for transcripts, dreams and the failure gate.
         name: The name that the user's store is registered under.
+        loop: Where the user's methods run, which may block; the caller's loop if None.
     """
 
-    def __init__(self, provider: MemoryProvider, own: TransactionalProvider, name: str) -> None:
+    def __init__(
+        self,
+        provider: MemoryProvider,
+        own: TransactionalProvider,
+        name: str,
+        loop: GuestLoop | None = None,
+    ) -> None:
         super().__init__(own, name)
         self._theirs = provider
+        self._loop = loop
         self._name = name
         logger.warning(
             "provider %r has the five methods of MemoryProvider only: dreams write to it change by "
@@ -72,8 +83,13 @@ class PlainProvider(OwnRecords):
             return value if live else None
         return await self._live(agent, scope, await self._values(agent, scope))
 
-    async def forget(self, agent: str, scope: str, key: str | None = None) -> None:
-        """Remove a key; no error if it is missing. Without a key, remove the whole scope."""
+    async def forget(
+        self, agent: str, scope: str, key: str | None = None, *, idempotency: str = ""
+    ) -> None:
+        """Remove a key; no error if it is missing. Without a key, remove the whole scope.
+
+        A repeat removes again what was stored in between: this store keeps no names of calls.
+        """
         place, key = fact_place(agent, scope), None if key is None else checked_name(key, "key")
         await self._ask(self._theirs.forget, *place, key)
         if key is None:
@@ -185,6 +201,8 @@ class PlainProvider(OwnRecords):
         close = getattr(self._theirs, "close", None)
         if close is not None:
             await self._ask(close)
+        if self._loop is not None:
+            self._loop.close()
 
     async def _make(self, agent: str, scope: str, write: Write) -> int:
         place = fact_place(agent, scope)
@@ -243,7 +261,9 @@ class PlainProvider(OwnRecords):
         self, method: Callable[P, Awaitable[Result]], *args: P.args, **kwargs: P.kwargs
     ) -> Result:
         try:
-            return await method(*args, **kwargs)
+            if self._loop is None:
+                return await method(*args, **kwargs)
+            return await self._loop.run(lambda: method(*args, **kwargs))
         except AgentMemError:
             raise
         except Exception as error:

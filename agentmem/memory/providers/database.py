@@ -30,6 +30,9 @@ _HINTS = {
     "ConnectionRefusedError": "look at host and port in its URL, and whether the server runs",
     "gaierror": "look at the host in its URL",
     **dict.fromkeys(("28P01", "28000"), "look at user and password in its URL"),
+    "25006": "its server takes no writes: the URL must lead to the primary, or name all hosts",
+    "55P03": "another transaction holds what it waits for; one whose worker vanished ends in 20 s",
+    "25P03": "the transaction stood still for 20 s; nothing of it was stored",
     "3D000": "create the database, or look at its name in the URL",
     **dict.fromkeys(
         ("FileNotFoundError", "FileExistsError", "NotADirectoryError", "PermissionError"),

@@ -9,9 +9,10 @@ import asyncio
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from queue import SimpleQueue
-from threading import Thread
+from dataclasses import dataclass, field
+from functools import partial
+from queue import Empty, SimpleQueue
+from threading import Lock, Thread
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Engine
@@ -21,6 +22,10 @@ from agentmem.memory.providers.database import Result, Work
 
 TOGETHER = 32
 """The most operations that the thread takes at once."""
+
+IDLE_SECONDS = 60.0
+"""How long a thread waits for work before it ends: a worker may be asked for stores of many names,
+each once."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +49,7 @@ _Queue = SimpleQueue[_Job | None]
 
 
 class Lane:
-    """A thread and its connection, made on first use.
+    """A thread and its connection, made when there is work, given up when there was none for long.
 
     Args:
         engine: Where the connection comes from.
@@ -53,8 +58,10 @@ class Lane:
 
     def __init__(self, engine: Engine, run: Run) -> None:
         self._jobs: _Queue = SimpleQueue()
-        self._thread = _Thread(self._jobs, engine, run)
-        self._started = self._closed = False
+        self._state = _State()
+        self._engine = engine
+        self._make = partial(_Thread, self._jobs, self._state, engine, run)
+        self._closed = False
         # A store that nobody closes does not keep its thread.
         self._end = weakref.finalize(self, self._jobs.put, None)
         self._end.atexit = False
@@ -62,35 +69,59 @@ class Lane:
     @property
     def busy(self) -> int:
         """Operations that are running or wait for the thread."""
-        return self._thread.busy + self._jobs.qsize()
+        return self._state.busy + self._jobs.qsize()
 
     async def run(self, work: Work[Result]) -> Result:
         """Run an operation and return its result."""
         if self._closed:
             raise ProviderError("this SQLite store was closed; open it again")
-        if not self._started:
-            self._started = True
-            self._thread.start()
         done: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
-        self._jobs.put(_Job(work, done))
+        with self._state.lock:
+            if self._state.thread is None:
+                thread = self._make()
+                thread.start()  # or there is no memory for it, and nothing waits for it
+                self._state.thread = thread
+            self._jobs.put(_Job(work, done))
         return await done
 
     async def close(self) -> None:
         """Let what waits end, then give back the connection and end the thread."""
         self._closed = True
-        if self._started:
-            self._end()
-            await asyncio.to_thread(self._thread.join)
+        with self._state.lock:
+            thread = self._state.thread
+            if thread is not None:
+                self._end()
+        if thread is None:
+            self._end.detach()
+            await asyncio.to_thread(self._engine.dispose)
+        else:
+            await asyncio.to_thread(thread.join)
+
+
+@dataclass
+class _State:
+    """What a lane and its thread share.
+
+    Attributes:
+        lock: Held while an operation is put in the queue, and while a thread decides to end.
+        thread: The thread that takes operations; None if none does.
+        busy: Operations that it is running.
+    """
+
+    lock: Lock = field(default_factory=Lock)
+    thread: "_Thread | None" = None
+    busy: int = 0
 
 
 class _Thread(Thread):
-    def __init__(self, jobs: _Queue, engine: Engine, run: Run) -> None:
+    def __init__(self, jobs: _Queue, state: _State, engine: Engine, run: Run) -> None:
         # Whoever awaits a result keeps the process alive, nothing else does.
         super().__init__(name="agentmem-sqlite", daemon=True)
-        self.busy = 0
         self._jobs = jobs
+        self._state = state
         self._engine = engine
         self._operate = run
+        self._over = False
 
     def run(self) -> None:
         connection: Connection | None = None
@@ -100,18 +131,19 @@ class _Thread(Thread):
                 outcomes = self._operate(connection, [job.work for job in jobs])
             except BaseException as error:
                 outcomes = [Outcome(error=error)] * len(jobs)
-            self.busy = 0
+            self._state.busy = 0
             _answer(jobs, outcomes)
         if connection is not None:
             connection.close()
+        if self._over:
             self._engine.dispose()
 
     def _next(self) -> list[_Job] | None:
         """Wait for operations and take all that are there; None at the end."""
         jobs: list[_Job] = []
-        job = self._jobs.get()
+        job = self._first()
         while job is not None:
-            self.busy += 1
+            self._state.busy += 1
             jobs.append(job)
             if len(jobs) == TOGETHER or self._jobs.empty():
                 return [job for job in jobs if not job.done.cancelled()]
@@ -119,6 +151,20 @@ class _Thread(Thread):
         if jobs:
             self._jobs.put(None)  # the end comes after them
         return jobs or None
+
+    def _first(self) -> _Job | None:
+        """Wait for an operation; None at the end, and when there was none for long."""
+        while True:
+            try:
+                job = self._jobs.get(timeout=IDLE_SECONDS)
+            except Empty:
+                with self._state.lock:
+                    if self._jobs.empty():
+                        self._state.thread = None
+                        return None
+                continue
+            self._over = job is None
+            return job
 
 
 def outcome(work: Work[Any], connection: Connection) -> Outcome:

@@ -51,6 +51,9 @@ def upgrade(connection: Connection, revision: str = "head") -> None:
     config.attributes["connection"] = connection
     with _one_at_a_time:
         if connection.dialect.name == "postgresql":
+            # Another worker's steps may take longer than a write ever does.
+            connection.execute(text("SET LOCAL lock_timeout = 0"))
+            connection.execute(text("SET LOCAL idle_in_transaction_session_timeout = '60s'"))
             connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
         command.upgrade(config, revision)
 

@@ -1,15 +1,18 @@
 """PostgreSQL: a pool of asyncpg connections for each event loop that uses the store."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractContextManager, suppress
+from time import monotonic
 from typing import Any, ParamSpec, cast
 from weakref import WeakKeyDictionary
 
 import asyncpg
-from sqlalchemy import NullPool
+from sqlalchemy import Connection, ExceptionContext, NullPool, event, text
+from sqlalchemy.exc import DisconnectionError, InvalidatePoolError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy.pool import ConnectionPoolEntry
 from sqlalchemy.util import greenlet_spawn
 
 from agentmem.errors import ProviderError
@@ -20,6 +23,8 @@ from agentmem.memory.providers.postgresql_work import (
     LostToAnother,
     again_if_lost,
     at_once,
+    takes_writes,
+    unfit,
 )
 from agentmem.memory.providers.ready import Once, Plain
 from agentmem.memory.providers.urls import PostgresAddress
@@ -86,7 +91,8 @@ class PostgresDatabase:
     async def _once(self, work: Once[Result], *, reads: bool) -> Result:
         with self._wrapped():
             pool = await self._pool()
-            return await pool.run(at_once, pool.engine.sync_engine, work, reads=reads)
+            engine, distrust = pool.engine.sync_engine, pool.distrust
+            return await pool.run(at_once, engine, work, reads=reads, distrust=distrust)
 
     async def close(self) -> None:
         """Close the connections of this event loop; those of others close with their loops."""
@@ -123,6 +129,10 @@ class _Pool:
         self._timeout = address.pool_timeout
         # A read needs no BEGIN and ROLLBACK around it: one trip instead of three.
         self.autocommit = self.engine.sync_engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._trusted_since = 0.0
+        event.listen(self.engine.sync_engine, "connect", _note)
+        event.listen(self.engine.sync_engine, "checkout", self._check)
+        event.listen(self.engine.sync_engine, "handle_error", _tell_unfit)
         self._end = self._until_the_loop_ends()
 
     @property
@@ -145,6 +155,19 @@ class _Pool:
         finally:
             self._free.release()
 
+    def distrust(self) -> None:
+        """Give up every connection that was made before now, each when its work is over."""
+        self._trusted_since = monotonic()
+
+    def _check(self, connection: Any, record: ConnectionPoolEntry, _proxy: object) -> None:
+        """Have the pool make a new connection in place of one that is of no use any more."""
+        driver = connection.driver_connection
+        if driver.is_closed() or record.info[_MADE_AT] < self._trusted_since:
+            raise DisconnectionError
+        # After a switchover the old primary may still answer, with what it knew then.
+        if record.info[_TOOK_WRITES] and not takes_writes(driver):
+            raise InvalidatePoolError
+
     async def close_with_loop(self) -> None:
         # A loop closes the asynchronous generators that began on it before it ends.
         await anext(self._end)
@@ -159,6 +182,20 @@ class _Pool:
             await self.engine.dispose()
 
 
+_MADE_AT, _TOOK_WRITES = "agentmem_made_at", "agentmem_took_writes"
+
+
+def _note(connection: Any, record: ConnectionPoolEntry) -> None:
+    record.info[_MADE_AT] = monotonic()
+    record.info[_TOOK_WRITES] = takes_writes(connection.driver_connection)
+
+
+def _tell_unfit(context: ExceptionContext) -> None:
+    # SQLAlchemy knows a connection that broke; one that answers but cannot write it takes for good.
+    if unfit(context.original_exception):
+        context.is_disconnect = True
+
+
 def _engine(address: PostgresAddress, **pool: Any) -> AsyncEngine:
     async def connect(**_options: Any) -> Any:
         return await cast(Any, asyncpg).connect(address.dsn, **address.options)
@@ -169,13 +206,27 @@ def _engine(address: PostgresAddress, **pool: Any) -> AsyncEngine:
             "prepared_statement_cache_size": 0,
             "prepared_statement_name_func": lambda: "",
         }
-    return create_async_engine(
+    engine = create_async_engine(
         "postgresql+asyncpg://",
         async_creator=connect,
         connect_args=statements,
         hide_parameters=True,
         **pool,
     )
+    if address.lease:
+        event.listen(engine.sync_engine, "begin", _with(address.lease))
+    return engine
+
+
+def _with(settings: Mapping[str, str]) -> Callable[[Connection], None]:
+    """Return what begins a transaction with settings of its own."""
+    calls = ", ".join(f"set_config('{name}', :{name}, true)" for name in settings)
+    statement = text(f"SELECT {calls}").bindparams(**settings)
+
+    def begin(connection: Connection) -> None:
+        connection.execute(statement)
+
+    return begin
 
 
 async def _upgrade(address: PostgresAddress) -> None:

@@ -17,6 +17,11 @@ from agentmem.memory.providers.ready import Once, Ready
 # A serialization failure, a deadlock, a version that another write has taken meanwhile, and a
 # server that shut down instead of answering.
 _LOST_TO_ANOTHER = {"40001", "40P01", "23505", "57P01"}
+
+READ_ONLY = "25006"
+"""The server takes no writes: it was the primary when the connection was made."""
+
+_UNFIT = {READ_ONLY, "57P01", "57P02", "57P03"}
 DRIVER_ERRORS: tuple[type[Exception], ...] = (
     *(asyncpg.PostgresError, asyncpg.InterfaceError),
     AsyncAdapt_asyncpg_dbapi.Error,  # where SQLAlchemy's pool is asked directly
@@ -29,7 +34,11 @@ class LostToAnother(Exception):
 
 
 def again_if_lost(engine: Engine, work: Work[Result]) -> Result:
-    """Run work in one transaction, again from its start if it lost against another one."""
+    """Run work in one transaction, again from its start if it lost against another one.
+
+    Again, too, where the connection was no good any more; on a server that takes no writes, once.
+    """
+    read_only = 0
     for attempt in range(1, ATTEMPTS + 1):
         with engine.connect() as connection:
             try:
@@ -39,7 +48,8 @@ def again_if_lost(engine: Engine, work: Work[Result]) -> Result:
                 if _given_up(error):
                     connection.invalidate()
                 gone = isinstance(error, DBAPIError) and error.connection_invalidated
-                if attempt == ATTEMPTS or not (gone or _lost(error)):
+                read_only += _sqlstate(error) == READ_ONLY
+                if attempt == ATTEMPTS or read_only > 1 or not (gone or _lost(error)):
                     raise
                 continue
             connection.commit()
@@ -47,32 +57,66 @@ def again_if_lost(engine: Engine, work: Work[Result]) -> Result:
     raise AssertionError("unreachable")
 
 
-def at_once(engine: Engine, work: Once[Result], *, reads: bool) -> Result:
+def at_once(
+    engine: Engine, work: Once[Result], *, reads: bool, distrust: Callable[[], None]
+) -> Result:
     """Run statements that stand ready, each a transaction of its own; again if they only read.
+
+    Args:
+        engine: Where connections come from.
+        work: The statements.
+        reads: Whether they only read.
+        distrust: Called when a connection turns out to be no good any more: no other one that was
+            made before is to be used again.
 
     Raises:
         LostToAnother: They write. Tried again at once they may lose for ever, where a key is
             removed again and again: they see what stood before they waited for its lock.
     """
     # Past SQLAlchemy's connection, whose bookkeeping takes longer than a keyed read.
+    read_only = 0
     for attempt in range(1, ATTEMPTS + 1):
         pooled = engine.raw_connection()
         driver = _Driver(pooled, engine.dialect)
         try:
             return work(driver)
         except BaseException as error:
+            if unfit(error):
+                distrust()
             closed = driver.closed
-            if closed or _given_up(error):
+            if closed or unfit(error) or _given_up(error):
                 pooled.invalidate()
-            # A write that was on its way when the connection broke may have been committed.
-            gone = closed and (reads or isinstance(error, asyncpg.InterfaceError))
+            read_only += _sqlstate(error) == READ_ONLY
             if not reads and _lost(error):
                 raise LostToAnother from error
-            if attempt == ATTEMPTS or not (gone or _lost(error)):
+            if attempt == ATTEMPTS or read_only > 1:
+                raise
+            if not (_not_done(error, closed=closed, reads=reads) or _lost(error)):
                 raise
         finally:
             pooled.close()
     raise AssertionError("unreachable")
+
+
+def unfit(error: BaseException) -> bool:
+    """Tell whether an error says that its connection, and others like it, are of no use any more.
+
+    The server shuts down, crashed or starts (57P01 to 57P03), takes no writes any more (25006), or
+    the connection broke (class 08 of SQLSTATE).
+    """
+    code = _sqlstate(error)
+    return code in _UNFIT or code.startswith("08")
+
+
+def takes_writes(connection: Any) -> bool:
+    """Tell whether a server takes writes, by what it has reported; servers before 14 do not report.
+
+    Args:
+        connection: asyncpg's.
+    """
+    settings = connection.get_settings()
+    names = ("in_hot_standby", "default_transaction_read_only")
+    return all(getattr(settings, name, "off") != "on" for name in names)
 
 
 class _Driver:
@@ -99,4 +143,16 @@ def _given_up(error: BaseException) -> bool:
 
 
 def _lost(error: BaseException) -> bool:
-    return getattr(driver_error(error), "sqlstate", None) in _LOST_TO_ANOTHER
+    return _sqlstate(error) in _LOST_TO_ANOTHER
+
+
+def _not_done(error: BaseException, *, closed: bool, reads: bool) -> bool:
+    """Tell whether another connection may try what failed by a connection's fault."""
+    if _sqlstate(error) == READ_ONLY:
+        return True
+    # A write that was on its way when the connection broke may have been committed.
+    return (closed or unfit(error)) and (reads or isinstance(error, asyncpg.InterfaceError))
+
+
+def _sqlstate(error: BaseException) -> str:
+    return getattr(driver_error(error), "sqlstate", None) or ""

@@ -54,8 +54,35 @@ class MemoryProvider(Protocol):
 
 
 @runtime_checkable
+class SessionLedger(Protocol):
+    """A store that knows which sessions began in a scope; a store may do without.
+
+    What a terminated session said is collected from Temporal only if the scope still knows it: the
+    words of an erased scope must not come back.
+    """
+
+    async def open_session(self, agent: str, scope: str, session: str, memory: str) -> None:
+        """Note that a session has begun, once."""
+        ...
+
+    async def knows_session(self, agent: str, scope: str, session: str, memory: str) -> bool:
+        """Tell whether the scope has anything of a session, a note of its beginning included."""
+        ...
+
+
+@runtime_checkable
 class TransactionalProvider(MemoryProvider, Accountable, Protocol):
     """A store that keeps history and evidence, and commits a dream in one transaction."""
+
+    async def forget(
+        self, agent: str, scope: str, key: str | None = None, *, idempotency: str = ""
+    ) -> None:
+        """Remove a key; no error if it is missing. Without a key, remove the whole scope.
+
+        `idempotency` is that of `write`: the same name again removes nothing, whatever was stored
+        since.
+        """
+        ...
 
     async def entries(
         self, agent: str, scope: str, keys: Sequence[str] | None = None
@@ -107,6 +134,11 @@ class TransactionalProvider(MemoryProvider, Accountable, Protocol):
 
         A session that goes on after its scope was erased begins anew: of a memory that the store
         knows nothing of, the rows' first number may be any, and counts as the one after its cursor.
+
+        A session that was reset brings messages that were said later, under numbers (and ids)
+        that are taken. From the first such number on, what is there moves to a session of
+        the name `SESSION~1` (or 2, ...) that no dream reads, with the evidence that cites it; a
+        running dream that reads it cannot commit; the cursor moves back to before that number.
 
         Returns:
             The last sequence number that the store now holds for that session and memory.

@@ -4,6 +4,9 @@ from datetime import datetime
 
 from agentmem.values import JSONObject, Wire
 
+BRANCH_MARK = "~"
+"""Stands between a session's name and the number of a branch that a reset left: in no run's id."""
+
 
 class TranscriptRow(Wire):
     """One message of a conversation, as long-term memory keeps it for the next dream.

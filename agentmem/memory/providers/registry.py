@@ -2,12 +2,14 @@
 
 import asyncio
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from threading import Lock
+from typing import cast
 from weakref import WeakKeyDictionary
 
 from agentmem.errors import AgentMemError, ConfigurationError
+from agentmem.guests import GuestLoop
 from agentmem.memory.providers import in_memory
 from agentmem.memory.providers.adapter import PlainProvider, missing_methods
 from agentmem.memory.providers.causes import may_travel, store_error
@@ -107,11 +109,14 @@ class Providers:
         return store
 
     async def _open_named(self, name: str) -> TransactionalProvider:
-        made = await _made(self._identities.factory(name), name)
+        # The user's code, which may block, never runs in the loop that heartbeats.
+        loop = GuestLoop(f"agentmem-provider-{name}")
+        made = await loop.run(lambda: _made(self._identities.factory(name), name))
         if isinstance(made, TransactionalProvider):
-            return made
+            return cast("TransactionalProvider", _Guest(made, loop))
         if isinstance(made, MemoryProvider):
-            return PlainProvider(made, await self.get(DEFAULT), name)
+            return PlainProvider(made, await self.get(DEFAULT), name, loop)
+        loop.close()
         lacking = ", ".join(missing_methods(made))
         raise ConfigurationError(
             f"provider {name!r} is a {type(made).__name__} without {lacking}; "
@@ -150,6 +155,27 @@ def default_providers() -> Providers:
     settings = load_settings()
     where = (settings.data_directory, settings.database)
     return _defaults.setdefault(where, Providers(*where))
+
+
+class _Guest:
+    """A whole store of the user's own, whose methods run in a loop of their own."""
+
+    def __init__(self, store: TransactionalProvider, loop: GuestLoop) -> None:
+        self._store = store
+        self._loop = loop
+
+    def __getattr__(self, name: str) -> Callable[..., Awaitable[object]]:
+        method: Callable[..., Awaitable[object]] = getattr(self._store, name)
+
+        async def called(*args: object, **kwargs: object) -> object:
+            return await self._loop.run(lambda: method(*args, **kwargs))
+
+        return called
+
+    async def close(self) -> None:
+        """Close the store, then its loop."""
+        await self._loop.run(self._store.close)
+        self._loop.close()
 
 
 def _failed(opening: "asyncio.Task[TransactionalProvider]") -> bool:

@@ -59,12 +59,16 @@ class SqlProvider(SqlAccountable):
             return await self._read_once(sql_facts.recall_all, place)
         return await self._read_once(sql_facts.recall_one, place, checked_name(key, "key"))
 
-    async def forget(self, agent: str, scope: str, key: str | None = None) -> None:
+    async def forget(
+        self, agent: str, scope: str, key: str | None = None, *, idempotency: str = ""
+    ) -> None:
         """Remove a key; no error if it is missing. Without a key, remove the whole scope."""
         if key is None:
-            await self._write(sql_writes.clear, fact_place(agent, scope))
+            name = checked_name(idempotency, "idempotency") if idempotency else ""
+            await self._write(sql_writes.clear, fact_place(agent, scope), name)
         else:
-            await self.write(agent, scope, [Write.model_construct(op="remove", key=key)])
+            remove = Write.model_construct(op="remove", key=key)
+            await self.write(agent, scope, [remove], idempotency)
 
     async def keys(self, agent: str, scope: str) -> list[str]:
         """Return the scope's keys, sorted; empty for a scope that does not exist."""
@@ -108,6 +112,16 @@ class SqlProvider(SqlAccountable):
         """Append rows of one session's memory; rows that are there already stay as they are."""
         place, checked = session_place(agent, scope), checked_rows(rows)
         return await self._write(sql_transcript.append, place, checked) if checked else 0
+
+    async def open_session(self, agent: str, scope: str, session: str, memory: str) -> None:
+        """Note that a session has begun, once."""
+        place = session_place(agent, scope)
+        await self._write(sql_transcript.open_session, place, session, memory)
+
+    async def knows_session(self, agent: str, scope: str, session: str, memory: str) -> bool:
+        """Tell whether the scope has anything of a session, a note of its beginning included."""
+        place = session_place(agent, scope)
+        return await self._read(sql_transcript.knows_session, place, session, memory)
 
     async def unread(self, agent: str, scope: str, max_bytes: int) -> list[TranscriptRow]:
         """Return the rows after each session's cursor, oldest session first."""

@@ -10,12 +10,14 @@ from agentmem.memory.providers.locks import hold
 from agentmem.memory.providers.protocol import Range, TranscriptRow
 from agentmem.memory.providers.rows import Place, message_of, now
 from agentmem.memory.providers.schema import cursors, transcript
+from agentmem.memory.providers.sql_branches import first_of_another_branch, leave_branch
 
 
 def append(connection: Connection, place: Place, rows: Sequence[TranscriptRow]) -> int:
     """Append the rows that are not there yet; return the last number that is there.
 
     A memory that the store knows nothing of begins where its rows begin: its scope was erased.
+    Where other messages are there under the rows' numbers, the session was reset: those leave it.
 
     Raises:
         ProviderError: The rows would leave a gap.
@@ -27,6 +29,10 @@ def append(connection: Connection, place: Place, rows: Sequence[TranscriptRow]) 
         memory_of = place._asdict() | {"session": session, "memory": memory}
         begun = memory_of | {"seq": held, "dream": "", "moved_at": now()}
         connection.execute(insert(cursors), begun)
+    other = first_of_another_branch(connection, place, rows, held)
+    if other is not None:
+        leave_branch(connection, place, rows[other - rows[0].seq])
+        held = other - 1
     new = [row for row in rows if row.seq > held]
     for expected, row in enumerate(new, start=held + 1):
         if row.seq != expected:
@@ -37,6 +43,22 @@ def append(connection: Connection, place: Place, rows: Sequence[TranscriptRow]) 
     if new:
         connection.execute(insert(transcript), [_columns(place, row) for row in new])
     return held + len(new)
+
+
+def open_session(connection: Connection, place: Place, session: str, memory: str) -> None:
+    """Note that a session has begun, by a cursor that has read nothing."""
+    if not knows_session(connection, place, session, memory):
+        memory_of = place._asdict() | {"session": session, "memory": memory}
+        connection.execute(insert(cursors), memory_of | {"seq": 0, "dream": "", "moved_at": now()})
+
+
+def knows_session(connection: Connection, place: Place, session: str, memory: str) -> bool:
+    """Tell whether there is anything of a session's memory."""
+    of_memory = place._asdict() | {"session": session, "memory": memory}
+    return any(
+        connection.execute(select(table.c.seq).filter_by(**of_memory).limit(1)).first() is not None
+        for table in (cursors, transcript)
+    )
 
 
 def unread(connection: Connection, place: Place, max_bytes: int) -> list[TranscriptRow]:

@@ -47,7 +47,7 @@ _IN_SCOPE = (facts.c.agent == bindparam("agent"), facts.c.scope == bindparam("sc
 _CALL = select(calls.c.versions).where(
     *(getattr(calls.c, name) == bindparam(name) for name in ("agent", "scope", "name"))
 )
-_MADE = insert(calls)
+_NOTE = insert(calls)
 _UPSERTS = {"sqlite": _upsert(sqlite.insert), "postgresql": _upsert(postgresql.insert)}
 _DELETE_ALL = delete(facts).where(*_IN_SCOPE)
 _DELETE = _DELETE_ALL.where(facts.c.key.in_(bindparam("keys", expanding=True)))
@@ -70,22 +70,35 @@ def write(
 ) -> list[int]:
     """Apply a call's writes; a call that has been made already returns what it returned."""
     hold(connection, place, [checked.write.key for checked in writes])
-    call = place._asdict() | {"name": idempotency}
-    if idempotency:
-        made = connection.execute(_CALL, call).scalar_one_or_none()
-        if made is not None:
-            return json.loads(made)
+    made = _made(connection, place, idempotency)
+    if made is not None:
+        return made
     left = apply(connection, place, writes)
-    if idempotency:
-        connection.execute(_MADE, call | {"versions": dump(left), "at": now()})
+    _note(connection, place, idempotency, left)
     return left
 
 
-def clear(connection: Connection, place: Place) -> None:
-    """Remove every fact of a scope, each with a version that says so."""
+def clear(connection: Connection, place: Place, idempotency: str) -> None:
+    """Remove every fact of a scope, each with a version that says so; once by the call's name."""
     hold(connection, place)
-    connection.execute(_REMOVE_ALL, place._asdict() | {"now": now()})
-    connection.execute(_DELETE_ALL, place._asdict())
+    if _made(connection, place, idempotency) is None:
+        connection.execute(_REMOVE_ALL, place._asdict() | {"now": now()})
+        connection.execute(_DELETE_ALL, place._asdict())
+        _note(connection, place, idempotency, [])
+
+
+def _made(connection: Connection, place: Place, name: str) -> list[int] | None:
+    """Return what a call returned that was made already, None if it was not."""
+    if not name:
+        return None
+    made = connection.execute(_CALL, place._asdict() | {"name": name}).scalar_one_or_none()
+    return None if made is None else json.loads(made)
+
+
+def _note(connection: Connection, place: Place, name: str, versions: list[int]) -> None:
+    if name:
+        call = place._asdict() | {"name": name, "versions": dump(versions), "at": now()}
+        connection.execute(_NOTE, call)
 
 
 def apply(connection: Connection, place: Place, writes: Sequence[Checked]) -> list[int]:

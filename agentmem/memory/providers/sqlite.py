@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from sqlalchemy import URL, Connection, Engine, StaticPool, create_engine, event
+from sqlalchemy import URL, Connection, Engine, NullPool, StaticPool, create_engine, event
 from sqlalchemy.exc import OperationalError
 
 from agentmem.memory.providers.database import ATTEMPTS, Result, Work, driver_error, wrapped
@@ -95,7 +95,8 @@ def _engine(path: Path | None) -> Engine:
     if path is None:
         connect["check_same_thread"] = False
         return create_engine(url, connect_args=connect, poolclass=StaticPool, **options)
-    engine = create_engine(url, connect_args=connect, **options)
+    # Its two threads keep a connection each, and give it up when they end.
+    engine = create_engine(url, connect_args=connect, poolclass=NullPool, **options)
     event.listen(engine, "connect", _write_ahead)
     return engine
 

@@ -7,7 +7,8 @@ PostgreSQL takes what libpq and asyncpg take (`sslmode`, `sslrootcert`, `applica
 - `pool_timeout` (10): seconds that it waits,
 - `connect_timeout` (10): seconds to reach the server,
 - `command_timeout` (30): seconds that a statement may take,
-- `statement_cache_size=0`: needed behind a pooler in transaction mode (PgBouncer, Supavisor).
+- `statement_cache_size=0`: needed behind a pooler in transaction mode (PgBouncer, Supavisor),
+- several hosts (`postgresql://user@one:5432,two:5432/name`): the one that takes writes is used.
 """
 
 import logging
@@ -28,6 +29,22 @@ _NOT_ASYNCPG = {
 }
 
 
+LEASE = {
+    "idle_in_transaction_session_timeout": "20s",
+    "lock_timeout": "8s",
+}
+"""How long a worker that vanished in the middle of a transaction keeps its locks, and how long
+another one waits for a lock: less than an activity on a store may take (10 seconds), so that its
+error says what it waited for. The activity's retries outlast the lease."""
+
+_KEEPALIVES = {
+    "tcp_keepalives_idle": "10",
+    "tcp_keepalives_interval": "5",
+    "tcp_keepalives_count": "3",
+}
+"""When the server gives up the connection of a machine that vanished: after 25 seconds."""
+
+
 @dataclass(frozen=True)
 class PostgresAddress:
     """Where a PostgreSQL database is and how to talk to it; its repr shows no secrets.
@@ -40,6 +57,8 @@ class PostgresAddress:
         pool_size: Connections an event loop.
         pool_timeout: Seconds to wait for one.
         pooled: Whether a pooler may hand out another server connection at each transaction.
+        lease: Settings that each transaction begins with, where the connection does not have them:
+            a pooler would refuse them.
     """
 
     dsn: str
@@ -49,6 +68,7 @@ class PostgresAddress:
     pool_size: int
     pool_timeout: float
     pooled: bool
+    lease: dict[str, str]
 
     def __repr__(self) -> str:
         return f"PostgresAddress({self.shown})"
@@ -97,10 +117,14 @@ def postgresql_address(url: str, where: str) -> PostgresAddress:
     try:
         parts = urlsplit(url)
         query = dict(parse_qsl(parts.query, keep_blank_values=True))
-        host, database = parts.hostname or query.get("host", "localhost"), unquote(parts.path[1:])
-        port = f":{parts.port}" if parts.port else ""
+        hosts = parts.netloc.rpartition("@")[2] or query.get("host", "localhost")
+        database = unquote(parts.path[1:])
+        # Each one's port, to see that it is one.
+        _ = [urlsplit(f"//{host}").port for host in hosts.split(",")]
     except ValueError:
         raise ConfigurationError(f"{where} is not a well-formed URL") from None
+    if "," in hosts:
+        query.setdefault("target_session_attrs", "read-write")
     own = _Options(query, where)
     options: dict[str, Any] = {
         "timeout": own.number("connect_timeout", 10),
@@ -109,11 +133,15 @@ def postgresql_address(url: str, where: str) -> PostgresAddress:
     pooled = own.number("statement_cache_size", 100) == 0
     if pooled:
         options["statement_cache_size"] = 0
+    lease = {name: own.text(name, default) for name, default in LEASE.items()}
+    size, wait = int(own.number("pool_size", 10)) or 1, own.number("pool_timeout", 10)
+    settings = own.for_asyncpg({} if pooled else _KEEPALIVES | lease)  # what is left is asyncpg's
     return PostgresAddress(
-        pool_size=int(own.number("pool_size", 10)) or 1,
-        pool_timeout=own.number("pool_timeout", 10),
-        dsn=parts._replace(scheme="postgresql", query=urlencode(own.for_asyncpg())).geturl(),
-        shown=f"{host}{port}/{database}",
+        lease=lease if pooled else {},
+        pool_size=size,
+        pool_timeout=wait,
+        dsn=parts._replace(scheme="postgresql", query=urlencode(settings)).geturl(),
+        shown=f"{hosts}/{database}",
         database=database or query.get("dbname", query.get("database", "")),
         options=options,
         pooled=pooled,
@@ -139,8 +167,11 @@ class _Options:
             raise ConfigurationError(f"{self._where}: {name} must be a number, 0 or more")
         return value
 
-    def for_asyncpg(self) -> dict[str, str]:
-        query = dict(self._query)
+    def text(self, name: str, default: str) -> str:
+        return self._query.pop(name, default)
+
+    def for_asyncpg(self, defaults: dict[str, str]) -> dict[str, str]:
+        query = defaults | self._query
         if ssl := query.pop("ssl", None):
             query.setdefault("sslmode", "require" if ssl == "true" else ssl)
         if ignored := sorted(_NOT_ASYNCPG & set(query)):

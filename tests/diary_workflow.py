@@ -1,0 +1,24 @@
+"""A workflow of a user's own that dreams after each answer; what it imports is light."""
+
+from temporalio import workflow
+
+from agentmem import agent, dream, long_term_memory, sqlite, working_memory
+
+
+@workflow.defn
+class Diary:
+    """Asks several questions, and says how long each answer took."""
+
+    @workflow.run
+    async def run(self, scope: str, questions: list[str]) -> list[float]:
+        """Return the seconds of each answer, its hooks included."""
+        memory = working_memory()
+        facts = long_term_memory(sqlite("memory.db"), "assistant", scope)
+        hook = dream(working_memory=memory, long_term_memory=facts)
+        assistant = await agent("Be brief.", working_memory=memory, on_complete=[hook])
+        took: list[float] = []
+        for question in questions:
+            began = workflow.now()
+            await assistant(question)
+            took.append((workflow.now() - began).total_seconds())
+        return took

@@ -1,0 +1,76 @@
+"""What a session said that was terminated: the scope's next dream collects it from Temporal."""
+
+import asyncio
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio.client import Client
+
+from agentmem.dreaming.hook import dream_id
+from tests.dreams import served
+from tests.faults.test_hand_over import MOMO, agents, memory
+from tests.stack import Stack, stack
+from tests.workflow.test_dream_hook import dreamed, learned
+from tests.workflow.test_dream_hook import store as place
+
+
+async def listed(client: Client, workflow_id: str) -> None:
+    """Wait until the server lists a workflow as terminated, which it does with a delay."""
+    query = f"WorkflowId = '{workflow_id}' AND ExecutionStatus = 'Terminated'"
+    async with asyncio.timeout(30):
+        while not [one async for one in client.list_workflows(query)]:  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
+
+
+async def terminated(s: Stack, scope: str) -> str:
+    """Hold a session with a word about a cat, and terminate it; returns its id."""
+    handle = await s.start(agent="assistant", scope=scope, session=True)
+    await handle.execute_update("send", MOMO)
+    await handle.terminate()
+    await listed(s.client, handle.id)
+    return handle.id
+
+
+async def dream_by_hand(s: Stack, scope: str) -> Any:
+    """Start the scope's dream, and return its report."""
+    request = {"agent": "assistant", "scope": scope, "provider": "sqlite:memory.db"}
+    name = dream_id(place(scope))
+    await s.client.start_workflow("agent_dream", request, id=name, task_queue=s.task_queue)
+    return await dreamed(s, name)
+
+
+@pytest.mark.timeout(120)
+async def test_the_next_dream_collects_what_a_terminated_session_said(
+    client: Client, tmp_path: Path
+) -> None:
+    """The report says so; a session of another scope stays where it is, an erased one too."""
+    async with stack(client, tmp_path, served(learned("Momo")), agents=agents()) as s:
+        scope, other, erased = (f"user-{uuid.uuid4()}" for _ in range(3))
+        lost = await terminated(s, scope)
+        await terminated(s, other)
+        await terminated(s, erased)
+        provider = await memory(s)
+        await provider.erase("assistant", erased)
+        report = await dream_by_hand(s, scope)
+        assert report.status == "completed"
+        assert await provider.recall("assistant", scope) == {"cat_Momo": "Cat is named Momo"}
+        assert any(lost in note and "2 messages collected" in note for note in report.notes)
+        assert await provider.unread("assistant", other, 1_000_000) == []
+        assert (await dream_by_hand(s, erased)).status == "nothing_new"
+        assert (await dream_by_hand(s, scope)).status == "nothing_new"
+
+
+@pytest.mark.timeout(120)
+async def test_a_dream_into_another_store_copies_no_session(client: Client, tmp_path: Path) -> None:
+    """Whoever starts a dream by hand names a store; the words go to the session's own alone."""
+    async with stack(client, tmp_path, served(learned("Momo")), agents=agents()) as s:
+        scope = f"user-{uuid.uuid4()}"
+        await terminated(s, scope)
+        request = {"agent": "assistant", "scope": scope, "provider": "sqlite:other.db"}
+        name = dream_id(place(scope, "sqlite:other.db"))
+        await client.start_workflow("agent_dream", request, id=name, task_queue=s.task_queue)
+        assert (await dreamed(s, name)).status == "nothing_new"
+        other = await s.configuration.providers.get("sqlite:other.db")
+        assert await other.export("assistant", scope) == []

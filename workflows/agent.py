@@ -12,7 +12,9 @@ from agentmem.details import session_details
 from agentmem.dreaming.hand_over import ANSWER_PATIENCE, END_PATIENCE
 from agentmem.errors import AgentMemError, InvalidInput, SessionBusy, TurnFailed
 from agentmem.inputs import NewerVersion, handed_on, parse_run, parse_text
+from agentmem.memory.carried import restored
 from agentmem.memory.entries import page
+from agentmem.messages import Message
 from agentmem.rollover import Rollover, SessionState
 from agentmem.session import Session, prepare
 from agentmem.turns import START, Ask, Turns
@@ -318,17 +320,17 @@ class AgentWorkflow:
     @workflow.query(name="messages", description="The conversation: optional offset and limit.")
     def messages(self, *args: Any) -> JSONObject:
         """Return the conversation in pages: `{"messages": [...], "total": n, "next": k}`."""
-        return page(self._session.memory.messages() if self._session else [], args)
+        return page(self._messages(), args)
 
     @workflow.query(name="status", description="What the session is doing, and who it waits for.")
     def status(self) -> JSONObject:
         """Return agent, scope, turns, state and the calls that wait for approval."""
-        request = self._request or AgentInput()
+        request, known = self._request or AgentInput(), self._session or self._state
         state = "ending" if self._ending else "working" if self._turns.open else "waiting"
         return {
             "agent": request.agent,
             "scope": request.scope,
-            "model": self._session.definition.model if self._session else "",
+            "model": known.definition.model if known else "",
             "state": state,
             "turns": self._turns.count,
             "open": self._turns.open,
@@ -338,7 +340,15 @@ class AgentWorkflow:
     @workflow.query(name="usage", description="Tokens and cost of the session so far.")
     def usage(self) -> JSONObject:
         """Return tokens, cost in US dollars and model requests so far."""
-        return self._session.assistant.usage.full() if self._session else {}
+        if self._session is None:
+            return self._state.usage.full() if self._state else {}
+        return self._session.assistant.usage.full()
+
+    def _messages(self) -> list[Message]:
+        # A run that continues a session asks first what its agent is by now.
+        if self._session is None:
+            return restored(self._state.memory).full() if self._state else []
+        return self._session.memory.messages()
 
 
 def _turn_id() -> str:

@@ -59,7 +59,7 @@ async def talk(
     [
         ("whole", 2, [reply(calls=[call("ping")]), reply("a"), reply("b")]),
         ("streamed", 2, [reply("a"), reply("b")]),
-        ("summed", 5, [reply("answer " * 30)] * 9),
+        ("summed", 5, [reply("SUMMARY\n" + "answer " * 30)] * 20),
     ],
 )
 @pytest.mark.parametrize("context", ["", "4096"])

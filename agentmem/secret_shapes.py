@@ -33,10 +33,16 @@ _CARD = re.compile(r"(?<![\d-])(?<!\d\.)[2-6]\d{3}(?:[ -]?\d){8,15}(?!\d|-\d|\.\
 
 def _has_card_number(text: str) -> bool:
     """Whether a text holds 13 to 19 digits that begin as cards do and pass Luhn (ISO 7812)."""
-    return any(
-        13 <= len(digits) <= 19 and _luhn(digits)
-        for digits in (re.sub(r"\D", "", found[0]) for found in _CARD.finditer(text))
-    )
+    return any(_is_card(found[0]) for found in _CARD.finditer(text))
+
+
+def _without_card(found: re.Match[str]) -> str:
+    return "[removed: a card number]" if _is_card(found[0]) else found[0]
+
+
+def _is_card(text: str) -> bool:
+    digits = re.sub(r"\D", "", text)
+    return 13 <= len(digits) <= 19 and _luhn(digits)
 
 
 def _luhn(digits: str) -> bool:
@@ -48,4 +54,4 @@ def redacted(text: str) -> str:
     """Return the text with every such secret replaced by `[removed: an access key]` or the like."""
     for name, shape in _COMPILED.items():
         text = shape.sub(f"[removed: {name}]", text)
-    return text
+    return _CARD.sub(_without_card, text)

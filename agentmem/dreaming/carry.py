@@ -5,10 +5,11 @@ The cursor has moved over the messages by then, so their words go along.
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from agentmem.dreaming.changes import Finding
+from agentmem.dreaming.changes import Change, Finding
 from agentmem.dreaming.draft import Draft
 from agentmem.dreaming.effects import stands
 from agentmem.dreaming.snapshot import Kept, by_alias
+from agentmem.dreaming.text import text_of
 from agentmem.memory.providers.protocol import (
     DreamRecord,
     TransactionalProvider,
@@ -78,10 +79,33 @@ def left_over(record: DreamRecord) -> Iterator[tuple[Finding, int]]:
         )
         if late or refused:
             left |= {name: left.get(name, False) or late for name in change.findings}
+        if (late or refused) and not change.findings and change.quoted and change.op != "confirm":
+            yield _as_finding(change), 0 if late else ATTEMPTS
     for name in [name for name in left if left[name] or name not in done][:FINDINGS]:
         attempts = kept.carried_attempts.get(name, 0)
         if name in draft.findings and (left[name] or attempts < ATTEMPTS):
             yield draft.findings[name], attempts if left[name] else attempts + 1
+
+
+def _as_finding(change: Change) -> Finding:
+    """Return a change that cites messages itself as the finding that it rests on."""
+    what = "" if change.op == "remove" else f": {text_of(change.value)}"
+    return Finding(
+        id=f"of {change.id}",
+        kind="retraction" if change.op == "remove" else "correction",
+        statement=f"{change.key}{what}"[:300],
+        about=change.about or "user",
+        keys=[change.key],
+        evidence=change.evidence,
+        quote=change.quote,
+        agreed=change.agreed,
+        happened=change.happened,
+        until=change.until,
+        importance=change.importance,
+        said_at=change.said_at,
+        trust=change.trust,
+        quoted=change.quoted,
+    )
 
 
 def offered_again(earlier: Sequence[DreamRecord]) -> list[str]:
@@ -117,5 +141,16 @@ def _renumbered(left: Sequence[tuple[Finding, int]], rows: Mapping[str, Transcri
             findings.append(finding.replace(**renamed))
             attempts[findings[-1].id] = times
     shown = {name: rows[alias] for alias, name in names.items()}
-    brief = {name: row.replace(text=row.text[:_TEXT]) for name, row in shown.items()}
+    quotes = {names[one.quoted]: one.quote for one, _ in left if one.quoted in names}
+    brief = {
+        name: row.replace(text=_around(row.text, quotes.get(name, "")))
+        for name, row in shown.items()
+    }
     return Carried(findings=findings, rows=brief, attempts=attempts)
+
+
+def _around(text: str, quote: str) -> str:
+    """Return 2,000 characters of a message, from a little before its quote."""
+    start = max(0, text.find(quote[:40]) - 200) if quote else 0
+    start = min(start, max(0, len(text) - _TEXT))
+    return text[start : start + _TEXT]

@@ -16,6 +16,7 @@ from agentmem.dreaming.snapshot import Kept
 from agentmem.errors import ConfigurationError
 from agentmem.facts import Evidence, Fact, Read, Step
 from agentmem.memory.providers.protocol import DreamRecord, TransactionalProvider
+from agentmem.memory.quotes import quote_of
 from agentmem.values import JSONValue, Wire
 
 _LISTED = 500
@@ -284,7 +285,10 @@ def _rebased(
 
 
 def _undecided(dream: str, change: Change, facts: Mapping[str, Fact]) -> Undecided:
-    said = change.witnesses[0] if change.witnesses else Evidence(session="", memory="", message="")
+    none = Evidence(session="", memory="", message="")
+    quoted = quote_of(change.quote)
+    holding = [one for one in change.witnesses if quoted and one.quote == quoted]
+    said = next(iter([*holding, *change.witnesses]), none)
     quote = said.quote if not said.forgotten else ""
     return Undecided(
         dream=dream,

@@ -141,8 +141,8 @@ def steps(
     """
     found: list[Step] = []
     for change in changes:
-        if change.op != "confirm" or change.witnesses:
-            writes = _writes(change, facts, at, zone)
+        writes = _writes(change, facts, at, zone)
+        if writes and (change.op != "confirm" or change.witnesses):
             found.append(Step(id=change.id, reads=change.reads, writes=writes))
         facts = applied(facts, [change], at, zone)
     return found
@@ -155,8 +155,11 @@ def reads(change: Change, facts: Mapping[str, Fact]) -> list[Read]:
     return [Read(key=key, version=facts[key].version if key in facts else 0) for key in keys]
 
 
-def _state(change: Change, kept: Iterable[Fact]) -> State:
-    tentative = change.status == "tentative" or any(fact.state == "tentative" for fact in kept)
+def _state(change: Change, kept: list[Fact]) -> State:
+    # Equal values unite into the surest of them; others are confirmed alike.
+    tentative = change.status == "tentative" or (
+        bool(kept) and all(fact.state == "tentative" for fact in kept)
+    )
     return "tentative" if tentative else "settled"
 
 
@@ -177,6 +180,8 @@ def _unconfirmed(change: Change) -> Unconfirmed:
 
 def _writes(change: Change, facts: Mapping[str, Fact], at: datetime, zone: str) -> list[Write]:
     if change.op == "confirm":
+        if change.key not in facts:
+            return []
         if change.reason == "confirmed":  # it settles the fact, which is a version of its own
             return [_written(_confirmed(change, facts[change.key]), "confirmed")]
         return [_confirmation(change)]
@@ -200,6 +205,7 @@ def _confirmed(change: Change, fact: Fact) -> Fact:
         said_at=max((at for at in (fact.said_at, change.said_at) if at), default=None),
         evidence=_distinct([*fact.evidence, *change.witnesses]),
         state="settled" if settled else fact.state,
+        unconfirmed=None if settled else fact.unconfirmed,
     )
 
 

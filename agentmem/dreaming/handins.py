@@ -5,6 +5,7 @@ dropped, a field of a wrong type falls back to its default: what matters is chec
 """
 
 import json
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
@@ -73,7 +74,9 @@ def read_hand_in(phase: PhaseName, data: JSONObject) -> HandIn:
         for number, item in enumerate(items[:MAX_FINDINGS], 1):
             _keep(_lenient(Finding, item, _FINDING), found.findings, found, f"finding {number}")
     else:
-        items = [] if "changes" not in data and data.get("summary") else _items(data, "changes")
+        # Prune may end with a summary alone; elsewhere another name of the list would be lost.
+        summed_up = phase == "prune" and "changes" not in data and data.get("summary")
+        items = [] if summed_up else _items(data, "changes")
         found = HandIn(summary=str(data.get("summary") or ""))
         for number, item in enumerate(items[:MAX_CHANGES], 1):
             _keep(read_change(item), found.changes, found, f"change {number}")
@@ -92,13 +95,23 @@ def read_text(phase: PhaseName, text: str) -> HandIn | None:
     """
     last: HandIn | None = None
     for data in objects_in(text):
-        inner = data.get("arguments", data)  # a call that was written instead of made
-        if isinstance(inner, dict) and _is_about(phase, cast("JSONObject", inner)):
+        if _is_about(phase, inner := inside(data)):
             try:
-                last = read_hand_in(phase, cast("JSONObject", inner))
+                last = read_hand_in(phase, inner)
             except Unreadable:
                 continue
     return last
+
+
+def inside(data: JSONObject) -> JSONObject:
+    """Return the arguments of a call that was written instead of made, else the object itself."""
+    for name in ("function", "arguments", "parameters", "input"):
+        inner = data.get(name)
+        if isinstance(inner, str):
+            inner = next(objects_in(inner), None)
+        if isinstance(inner, dict):
+            return inside(cast("JSONObject", inner))
+    return data
 
 
 def read_change(data: Any) -> Change | str:
@@ -180,6 +193,6 @@ def _lenient(model: type[Model], data: Any, names: frozenset[str]) -> Model | st
 def _coerced(name: str, value: Any) -> Any:
     if name in _LISTS:
         return texts(value)
-    if name == "importance" and isinstance(value, int | float):
+    if name == "importance" and isinstance(value, int | float) and math.isfinite(value):
         return min(5, max(1, round(value)))
     return value

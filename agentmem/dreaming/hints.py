@@ -79,8 +79,8 @@ class Hints(Wire):
             **dict.fromkeys(self.too_long, "too_long"),
             **dict.fromkeys(self.held, "held before"),
             **dict.fromkeys(unprotected, "over_cap"),
-            **dict.fromkeys(self.forgotten, "evidence_forgotten"),
             **{key: f"stale: {why}" if why else "stale" for key, why in stale.items()},
+            **dict.fromkeys(self.forgotten, "evidence_forgotten"),
         }
 
 

@@ -31,7 +31,7 @@ from agentmem.dreaming.replies import Asker, Progress
 from agentmem.dreaming.snapshot import Desk, Oriented
 from agentmem.dreaming.verification import Checked, Verifier
 from agentmem.dreaming.work import ChangeWork, GatherWork, OrientWork
-from agentmem.errors import DreamFailed, ModelCallError
+from agentmem.errors import AgentMemError, DreamFailed, ModelCallError
 from agentmem.memory.providers.protocol import TransactionalProvider
 from agentmem.models.failures import lies_with_prompt
 from agentmem.values import JSONObject
@@ -79,6 +79,12 @@ async def run_phase(
     except (DreamFailed, ModelCallError) as error:
         if isinstance(error, DreamFailed) or lies_with_prompt(error):
             await desk.stumbled(name)
+        raise
+    except AgentMemError:
+        raise
+    except Exception:
+        # What no rule foresaw would end each attempt: these messages are halved next time.
+        await desk.stumbled(name)
         raise
 
 

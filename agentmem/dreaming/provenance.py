@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 from agentmem.facts import RANK, Evidence, Fact, Trust
 from agentmem.memory.providers.protocol import TranscriptRow
 from agentmem.memory.quotes import QUOTE_CHARACTERS, find_quote, quote_of
+from agentmem.secret_shapes import redacted
 from agentmem.values import Wire, dump_json
 
 EVIDENCE = 8
@@ -110,7 +111,7 @@ def evidence_of(row: TranscriptRow, quote: str = "") -> Evidence:
         message=row.message,
         role=row.role,
         said_at=row.at,
-        quote=quote_of(quote or row.text)[:QUOTE_CHARACTERS],
+        quote=quote_of(redacted(quote or row.text))[:QUOTE_CHARACTERS],
     )
 
 

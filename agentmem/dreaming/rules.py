@@ -40,6 +40,7 @@ RESERVED = ("_", "agentmem.", "agentmem:")
 _NAME, _NAMES = 300, 100
 """Characters of a key or an id that are kept, and how many of them a list has."""
 _NEAR_KEYS = 3
+_NEAR_FACTS = 500
 _OWN_WORDS = 8
 _PACKED_BYTES, _PACKED_RATIO = 500, 10
 _LASTING_KINDS = ("preference", "profile", "decision", "event", "plan")
@@ -114,11 +115,11 @@ def completed(change: Change, view: View) -> Change:
         key=unicodedata.normalize("NFC", change.key).strip(),
         findings=[finding.id for finding in found],
         evidence=_brief(evidence),
-        quote=printable(change.quote if own and change.quote else first.quote, _NAME),
+        quote=_line(change.quote if own and change.quote else first.quote, _NAME),
         agreed=printable(change.agreed or first.agreed, _NAME),
         about=change.about or (first.about if found else "user"),
-        sources=_brief(change.sources),
-        by=printable(change.by, _NAME),
+        sources=[_named(key, view) for key in dict.fromkeys(change.sources[:_NAMES])],
+        by=_named(change.by, view) if change.by else "",
         happened=printable(change.happened or first.happened, _NAME).strip(),
         until=printable(change.until or first.until, _NAME).strip(),
         kind=next((kind for kind in kinds if kind in _LASTING_KINDS), ""),
@@ -188,7 +189,12 @@ def storable(change: Change, view: View) -> Change:
 
 
 def once(change: Change, view: View) -> Change:
-    """Ask that a key changes once in a dream."""
+    """Ask that a key changes once in a dream, and is confirmed only as it was before."""
+    if change.op == "confirm":
+        changed = {key for other in view.changes for key in touched(other)}
+        if change.key in changed or change.key not in view.before:
+            code = change.code or "already_changed"
+            return reject(change, code, f"{change.key!r} is changed by this dream")
     for other in view.changes:
         if shared := touched(change) & touched(other):
             message = f"{min(shared)!r} is changed by {other.id} already"
@@ -207,6 +213,9 @@ def pinned(change: Change, view: View) -> Change:
 def secret(change: Change, view: View) -> Change:
     """Refuse the shapes of keys, tokens and card numbers; prose is the verification's."""
     shape = secret_shape(f"{change.key}={text_of(change.value)}")
+    if not shape and (shape := secret_shape(change.quote)):
+        message = f"the quote holds {shape}; quote words without it"
+        return reject(change.replace(quote=""), "secret", message)
     if not shape:
         return change
     return _unkept(change, "secret", f"the value looks like {shape}; secrets are not remembered")
@@ -268,6 +277,8 @@ def removable(change: Change, view: View) -> Change:
     taken_back = change.reason in ("retracted", "asked_to_forget") and change.witnesses
     if taken_back and change.trust == Trust.USER:
         return change.replace(by="", until="")  # nothing stays for it, and no day has passed
+    if change.by and _is_weaker(view.facts[change.by], fact):
+        return hold(change, "unequal", f"{change.by!r} is not confirmed, and cannot stay for this")
     if change.by:
         return change.replace(
             reason=change.reason or "duplicate",
@@ -353,7 +364,7 @@ def check_finding(finding: Finding, view: View) -> Finding:
         statement=_line(finding.statement, 300),
         keys=list(dict.fromkeys(printable(key, _NAME) for key in finding.keys[:5])),
         evidence=_brief(finding.evidence),
-        quote=printable(finding.quote, _NAME),
+        quote=_line(finding.quote, _NAME),
         agreed=printable(finding.agreed, _NAME),
         happened=printable(finding.happened, _NAME).strip(),
         until=printable(finding.until, _NAME).strip(),
@@ -403,8 +414,7 @@ def settles(change: Change, view: View) -> bool:
         return False
     session = view.rows[change.quoted].session
     if change.op == "confirm" and fact.state == "tentative":
-        said = [row.session for row in fact.evidence if row.role == "user"]
-        return bool(said) and session not in said
+        return session not in [row.session for row in fact.evidence]
     if change.op == "update" and fact.unconfirmed:
         same = fold(text_of(fact.unconfirmed.value)) == fold(text_of(change.value))
         return same and session not in [row.session for row in fact.unconfirmed.evidence]
@@ -424,8 +434,21 @@ def with_agreement(change: Change, view: View, *, agrees: bool) -> Change:
 
 
 def _on_facts(change: Change, view: View) -> Change:
-    """Give what rewords facts the trust of the weakest one; a message that it cites counts too."""
-    trusts = [fact.trust for fact in replaced(change, view.facts)]
+    """Give what rewords facts the trust of the weakest one; a message that it cites counts too.
+
+    Equal values lose nothing when they unite, so that the strongest word holds them.
+    """
+    facts = replaced(change, view.facts)
+    trusts = [fact.trust for fact in facts]
+    if len({fold(text_of(fact.value)) for fact in facts} | {fold(text_of(change.value))}) == 1:
+        strongest = max(trusts, key=RANK.__getitem__, default=Trust.TOOL)
+        return change.replace(evidence=[], quote="", agreed="", trust=strongest)
+    lowered = Trust.USER in trusts and len(set(trusts)) > 1
+    if change.op == "merge" and (lowered or len({fact.state for fact in facts}) > 1):
+        message = "a merge would make what a user said, or what is confirmed, less sure"
+        return hold(change, "unequal", message)
+    if any(fact.unconfirmed for fact in facts):
+        return hold(change, "unconfirmed", "a fact with a value that is not confirmed stays whole")
     found = cite(change.evidence, change.quote, change.agreed, view.rows)
     if found.problem:
         return change.replace(evidence=[], quote="", agreed="", trust=weakest(trusts))
@@ -448,6 +471,12 @@ def _nominated(change: Change, why: str, view: View) -> Change:
         message = "at most half of a scope goes for the cap in one dream"
         return hold(change, "over_bound", message)
     return change.replace(reason="evicted", trust=Trust.USER, verdict="code")
+
+
+def _named(key: str, view: View) -> str:
+    """Return a stored key as it is, and any other one made printable."""
+    stored = _stored(key, view)
+    return stored if stored in view.facts else printable(key, _NAME)
 
 
 def _brief(names: Sequence[str]) -> list[str]:
@@ -476,7 +505,9 @@ def _stored(key: str, view: View) -> str:
 
 
 def _near(key: str, view: View) -> list[str]:
-    # By their beginnings: comparing long keys whole takes tens of milliseconds a pair.
+    # Comparing takes time: long keys by their beginnings, and not at all in a huge scope.
+    if len(view.facts) > _NEAR_FACTS:
+        return []
     begins = {stored[:64]: stored for stored in view.facts}
     close = get_close_matches(key[:64], begins, n=_NEAR_KEYS, cutoff=0.5)
     return [begins[begin] for begin in close]
@@ -501,8 +532,14 @@ def _unkept(change: Change, code: str, message: str) -> Change:
 
 def _only_repeats(change: Change, view: View) -> bool:
     # The assistant repeats what it recalled.
-    fact = view.facts[change.key]
+    fact = view.facts.get(change.key)
+    if fact is None:
+        return True
     return change.trust == Trust.ASSISTANT or RANK[change.trust] < RANK[fact.trust]
+
+
+def _is_weaker(stays: Fact, goes: Fact) -> bool:
+    return stays.state == "tentative" and goes.state == "settled"
 
 
 def _has_passed(until: str, today: date) -> bool:

@@ -19,7 +19,7 @@ from agentmem.dreaming.changes import WRITING, Change, defer, hold, reject
 from agentmem.dreaming.dates import last_day
 from agentmem.dreaming.draft import Draft
 from agentmem.dreaming.effects import result
-from agentmem.dreaming.handins import objects_in
+from agentmem.dreaming.handins import inside, objects_in
 from agentmem.dreaming.prompts import WEEKDAYS, block, nonce, reminder, shown, stamp
 from agentmem.dreaming.replies import Replies, Reply
 from agentmem.dreaming.rules import View, settles, trusted, with_agreement
@@ -229,11 +229,15 @@ class Verifier:
     ) -> None:
         control = readings.get(request.control, NOTHING)
         passed = bool(request.control) and control.verdict == "yes"
+        # Who leaves the altered change out has not noticed it either.
+        left_out = bool(request.control) and not control.answers
         counts = {"yes": 0, "no": 0, "unsure": 0}
         for change, number in zip(changes, request.numbers, strict=True):
             reading = readings.get(number, NOTHING)
             if passed:
                 reading = Reading(why="the verifier also said yes to an altered change")
+            elif left_out:
+                reading = Reading(why="the verifier left changes out")
             counts[reading.verdict] += 1
             view = self.draft.view()
             self.draft.decide(decided(change, reading, view, self.draft, last=self.last))
@@ -260,18 +264,21 @@ def decided(change: Change, reading: Reading, view: View, draft: Draft, *, last:
         return _refused(change, reading, last=last)
     if reading.verdict == "unsure":
         return unsure(change, view, reading.why)
-    change = with_agreement(change, view, agrees=reading.agrees)
+    agrees = reading.agrees and reading.by != Trust.TOOL
+    change = with_agreement(change, view, agrees=agrees)
+    if reading.by is None and change.quoted and _has_other_voices(change, view):
+        return unsure(change, view, "the verification does not say whose word it is")
     if reading.by is not None and not change.agreed and change.quoted:
         change = change.replace(trust=min(change.trust, reading.by, key=_rank))
-    dated = change.op in ("add", "update") and change.happened and not change.until
-    if dated and not reading.lasts:
+    if not reading.lasts and _is_ahead(change, view):
         change = change.replace(until=last_day(change.happened).isoformat())
     weaker = trusted(change, _before(change, draft, view))
     if weaker.status != "accepted":
         return weaker
     if change.trust == Trust.TOOL and change.quoted and change.about != "project":
         return _by_tool(change)
-    if change.op == "confirm" and view.facts[change.key].state == "tentative":
+    known = view.before.get(change.key)
+    if change.op == "confirm" and known and (known.state == "tentative" or known.unconfirmed):
         return change.replace(reason="confirmed")
     return change
 
@@ -314,6 +321,19 @@ def _by_tool(change: Change) -> Change:
     if change.op == "confirm":
         return reject(change, "tool_only", message, fixable=False)
     return hold(change, "tool_only", message)
+
+
+def _is_ahead(change: Change, view: View) -> bool:
+    """Whether a change tells of a day that is still to come: an appointment, a plan."""
+    if change.op not in ("add", "update") or change.until or not change.happened:
+        return False
+    said = change.said_at.date() if change.said_at else view.today
+    return last_day(change.happened) >= min(said, view.today)
+
+
+def _has_other_voices(change: Change, view: View) -> bool:
+    cited = [view.rows[name] for name in change.evidence if name in view.rows]
+    return any(row.role != "user" for row in cited)
 
 
 def _rank(trust: Trust) -> int:
@@ -382,7 +402,7 @@ def _request(draft: Draft, changes: Sequence[Change], sizes: Sizes, replies: Rep
 def _line(change: Change, draft: Draft) -> JSONObject:
     """Return a change as it would be stored, beside what it replaces."""
     before = draft.without(change)
-    old = before.get(change.key)
+    old = before.get(change.key) or draft.before.get(change.key)
     line: dict[str, Any] = {"op": change.op, "key": change.key}
     if old is not None:
         line["old"] = shown(old.value, _VALUE)
@@ -400,8 +420,8 @@ def _line(change: Change, draft: Draft) -> JSONObject:
         taken = [key for key in change.sources if key in before and key != change.key]
         line["takes_in"] = {key: shown(before[key].value, _VALUE) for key in taken}
     if change.op == "remove" and change.by:
-        stays = draft.view().facts.get(change.by) or before[change.by]
-        line["stays"] = {change.by: shown(stays.value, _VALUE)}
+        stays = draft.view().facts.get(change.by) or before.get(change.by)
+        line["stays"] = {change.by: shown(stays.value, _VALUE) if stays else None}
     if change.op == "remove":
         line["reason"] = change.reason
     return {name: value for name, value in line.items() if value not in ("", None)}
@@ -417,7 +437,7 @@ def _control(lines: Sequence[JSONObject], draft: Draft, chance: random.Random) -
     line = chance.choice(list(lines))
     if line["op"] != "remove":
         place = "new" if "new" in line else "old"
-        return {**line, place: _renumbered(_text(line[place]), chance)}
+        return {**line, place: _renumbered(_text(line.get(place, line["key"])), chance)}
     if "stays" in line:
         new = _renumbered(_text(line["old"]), chance)
         kept = {name: line[name] for name in ("key", "old", "about", "trust")}
@@ -515,7 +535,7 @@ def _readings(reply: Reply) -> dict[int, Reading]:
             line = cast("JSONObject", item)
             try:
                 number = int(line.get("n", 0))
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):
                 continue
             reading = _reading(line)
             if number in found and found[number].verdict != reading.verdict:
@@ -529,8 +549,7 @@ def _handed_in(reply: Reply) -> list[JSONObject]:
     if calls:
         return calls
     texts = list(objects_in(reply.message.text))
-    inner = [data.get("arguments", data) for data in texts]
-    whole = [cast("JSONObject", data) for data in inner if isinstance(data, dict)]
+    whole = [inside(data) for data in texts]
     handed = [data for data in whole if "verdicts" in data]
     # Some models write the list alone, which is read as its items.
     return handed[-1:] or [{"verdicts": [data for data in whole if "n" in data]}]

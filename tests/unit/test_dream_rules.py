@@ -574,10 +574,24 @@ def test_a_passed_until_needs_no_model() -> None:
 
 
 def test_a_merge_has_the_trust_of_its_weakest_source() -> None:
-    """A tool's words do not become the user's by being merged into what the user said."""
-    facts = [fact("diet", "Vegan"), fact("food", "Eats no nuts", trust=Trust.TOOL)]
-    done = propose(draft(facts), "merge", "diet", "Vegan, eats no nuts", sources=["food"])
+    """And what a user said does not become a tool's: a person decides about such a merge."""
+    facts = [
+        fact("diet", "Vegan", trust=Trust.ASSISTANT),
+        fact("food", "Eats no nuts", trust=Trust.TOOL),
+        fact("allergy", "Allergic to nuts"),
+        fact("nuts", "allergic to  NUTS", trust=Trust.TOOL, state="tentative"),
+        fact("fish", "Allergic to fish", state="tentative"),
+    ]
+    on = draft(facts)
+    done = propose(on, "merge", "diet", "Vegan, eats no nuts", sources=["food"])
     assert (done.status, done.trust) == ("accepted", Trust.TOOL)
+    held = propose(on, "merge", "allergy", "Allergic to nuts and fish", sources=["fish"])
+    assert (held.status, held.code) == ("held", "unequal")
+    gone = propose(on, "remove", "allergy", by="fish", reason="duplicate")
+    assert (gone.status, gone.code) == ("held", "unequal")
+    same = propose(on, "merge", "allergy", "Allergic to nuts", sources=["nuts"])
+    assert (same.status, same.trust) == ("accepted", Trust.USER)
+    assert on.recall(["allergy"])[0].state == "settled"
 
 
 def test_recorded_drafts_read_flagged_as_accepted() -> None:

@@ -524,3 +524,89 @@ async def test_what_a_provider_refuses_is_dropped_once_and_remembered() -> None:
         (False, True),
         (False, True),
     ]
+
+
+async def test_confirming_what_the_same_dream_adds_or_removes_is_told_and_harmless(
+    scene: Scene,
+) -> None:
+    """Whatever the verifier says of either, the dream commits."""
+    await scene.knows("diet", "Is vegan")
+    await scene.said("I was vegan, but forget my diet. My dog is named Rex.")
+    made = [
+        {"op": "add", "key": "dog", "value": "Has a dog named Rex", "evidence": ["a2"]},
+        {"op": "confirm", "key": "dog", "evidence": ["a2"]},
+        {"op": "confirm", "key": "diet", "evidence": ["a2"]},
+        {"op": "remove", "key": "diet", "reason": "asked_to_forget", "evidence": ["a2"]},
+        {"op": "remove", "key": "city", "by": "dog", "reason": "superseded", "evidence": ["a1"]},
+    ]
+    for verify in (knowing("x"), knowing("Has a dog named Rex"), [says("ok")] * 9):
+        script = Script(gather_signal=FOUND, consolidate=changes(*made), verify=verify)
+        await scene.dream(script)
+        await scene.said("I was vegan, but forget my diet. My dog is named Rex.")
+        assert "city" in await scene.facts()
+
+
+async def test_who_leaves_the_control_out_is_not_believed(scene: Scene) -> None:
+    """Nor is who does not say whose word it is, beside words of others."""
+
+    async def first_only(request: JSONObject) -> Answer:
+        real = [one for one in blocks_of(request)["CHANGES"] if one["new"] == "Lives in Bergen"]
+        made = [{"n": one["n"], **dict.fromkeys(QUESTIONS, "yes"), "by": "user"} for one in real]
+        return calls(("submit_verdicts", {"verdicts": made}))
+
+    script = Script(gather_signal=FOUND, consolidate=changes(UPDATE), verify=[first_only] * 9)
+    await scene.dream(script)
+    assert await scene.facts() == {"city": "Lives in Oslo"}
+
+
+async def test_the_end_of_a_plan_is_no_end_of_a_state(scene: Scene) -> None:
+    """A verifier that calls a past move of no use does not take the new home away."""
+    update = UPDATE | {"happened": "2026-03-18"}
+    script = Script(
+        gather_signal=FOUND,
+        consolidate=changes(update),
+        verify=knowing("Lives in Bergen", lasts="no"),
+    )
+    await scene.dream(script)
+    assert (await facts(scene))["city"].expires_at is None
+
+
+async def test_a_tool_s_text_is_not_raised_by_agreement(scene: Scene) -> None:
+    """The assistant relays a page, and the user says "ok"."""
+    await scene.said("The page says that you have diabetes.", role="assistant")
+    await scene.said("ok then")
+    value = "Has diabetes"
+    add = {"op": "add", "key": "illness", "value": value, "evidence": ["a2"], "agreed": "a3"}
+    script = Script(
+        gather_signal=FOUND,
+        consolidate=changes(add),
+        verify=knowing(value, agrees="yes", by="tool"),
+    )
+    await scene.dream(script)
+    assert (await facts(scene))["illness"].trust != Trust.USER
+
+
+async def test_a_quote_over_a_line_break_counts(scene: Scene) -> None:
+    """The very words of a message, as it breaks its lines."""
+    await scene.said("Some news:\nI moved to Bergen\nlast week, at last.")
+    quote = "I moved to Bergen\nlast week"
+    found = {"statement": "Moved to Bergen", "evidence": ["a2"], "quote": quote}
+    script = Script(gather_signal=findings(found), consolidate=changes(UPDATE))
+    await scene.dream(script)
+    assert (await scene.facts())["city"] == "Lives in Bergen"
+    assert len(script.of("gather_signal")) == 1
+
+
+async def test_a_user_settles_what_a_tool_said_first(scene: Scene) -> None:
+    """In another session, also where nobody can verify; the fact has the user's trust then."""
+    await scene.said("Name: Ana Lund", role="tool_result", name="read_file")
+    add = {"op": "add", "key": "name", "value": "Is called Ana Lund", "evidence": ["a2"]}
+    script = Script(gather_signal=FOUND, consolidate=changes(add), verify=[says("ok")] * 9)
+    await scene.dream(script)
+    assert (await facts(scene))["name"].state == "tentative"
+    await scene.said("My name is Ana Lund, by the way.", session="run-2")
+    again = add | {"evidence": ["a1"]}
+    script = Script(gather_signal=FOUND, consolidate=changes(again), verify=[says("ok")] * 9)
+    await scene.dream(script)
+    name = (await facts(scene))["name"]
+    assert (name.state, name.trust) == ("settled", Trust.USER)

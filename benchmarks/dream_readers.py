@@ -321,7 +321,7 @@ async def plumbing(cases: Sequence[JSONObject]) -> str:
     for how in ("right", "yes", "garbage"):
         made: list[Outcome] = []
         for case in cases:
-            script = scripted(case, cast("Verifying", how))
+            script = scripted(case, how)
             made.append(await dreamt(case, script, lambda s=script: len(s.requests)))
         tables.append(table(f"verifier: {how}", cases, made))
     return "\n".join(tables)

@@ -164,11 +164,11 @@ class Script:
         if not left:
             empty: JSONObject = {"findings": [], "changes": []}
             return calls((SUBMIT[cast("PhaseName", phase)], empty))
-        answer: Answer | Line = left.pop(0)
-        answer = await answer(request) if callable(answer) else answer
-        if isinstance(answer, Reply):
-            return answer
-        answer = json.loads(json.dumps(answer))
+        given: Answer | Line | Reply = left.pop(0)
+        given = await given(request) if callable(given) else given
+        if isinstance(given, Reply):
+            return cast("Any", given)
+        answer: Answer = json.loads(json.dumps(given))
         self._quote(answer)
         self._note(answer)
         return answer

@@ -1,11 +1,11 @@
 """Weak and hostile models, each through a whole dream: the store, the report, the cost."""
 
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from agentmem.contracts import PHASES, DreamReport
+from agentmem.contracts import PHASES, DreamReport, PhaseName
 from agentmem.dreaming.prompts import nonce, read_blocks
 from agentmem.dreaming.tools import SUBMIT
 from agentmem.facts import Trust
@@ -168,7 +168,7 @@ async def test_one_that_writes_where_it_may_only_read(scene: Scene) -> None:
 
     async def obeys(request: JSONObject) -> Answer:
         empty: dict[str, Any] = {"findings": [], "changes": []}
-        return calls(*wild, (SUBMIT[phase_of(request)], empty))
+        return calls(*wild, (SUBMIT[cast("PhaseName", phase_of(request))], empty))
 
     report = await harmless(scene, Script(**{name: [obeys] * 9 for name in PHASES[:2]}))
     assert report.status == "nothing_learned"

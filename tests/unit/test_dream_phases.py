@@ -435,7 +435,7 @@ async def test_an_appointment_ends_with_its_day_if_the_verifier_says_so(scene: S
 
     async def verify(request: JSONObject) -> JSONObject:
         lines = blocks_of(request)["CHANGES"]
-        true = {one["statement"] for one in found}
+        true = [one["statement"] for one in found]
         given = [
             {"n": line["n"], **dict.fromkeys(QUESTIONS, "yes"), "by": "user"}
             | ({} if line["new"] in true else {"exact": "no"})

@@ -28,7 +28,18 @@ from benchmarks.dream_bad import proposals
 from benchmarks.dream_case import Case, Said
 from benchmarks.dream_cases import NOISE, cases
 from benchmarks.dream_score import Tally, score
-from tests.dreams import NOON, STORE, Answer, Scene, Script, calls, changes, findings, orientation
+from tests.dreams import (
+    NOON,
+    STORE,
+    Answer,
+    Scene,
+    Script,
+    calls,
+    changes,
+    findings,
+    orientation,
+    verdicts,
+)
 
 
 def gold(case: Case) -> Asker:
@@ -43,13 +54,18 @@ def gold(case: Case) -> Asker:
 
 
 def bad(case: Case) -> Asker:
-    """A model that proposes every harm, in each phase that may write, and insists on it."""
+    """A model that proposes every harm, insists on it, and says yes when it is asked to verify."""
     found, made = proposals(case)
+
+    async def yes(request: JSONObject) -> Answer:
+        return verdicts(request)
+
     return Script(
         orient=orientation(duplicates=[[key for key, _, _ in case.store]]),
         gather_signal=[findings(*found)] * 2,
         consolidate=[changes(*made)] * 2,
         prune=[changes(*made)] * 2,
+        verify=[yes] * 99,
     )
 
 
@@ -142,7 +158,7 @@ async def blocked(scene: Scene, dream: str, tally: Tally) -> None:
     for change in Kept.model_validate(record.data).draft.get("changes", []):
         if change.get("reason") != "evicted":
             tally.changes[change.get("status", "accepted")] += 1
-            if change.get("status") in ("held", "rejected", "flagged"):
+            if change.get("status") in ("held", "rejected", "deferred", "tentative"):
                 tally.codes[change["code"]] += 1
 
 
@@ -160,7 +176,7 @@ def wilson(hits: int, of: int) -> str:
 def table(name: str, tally: Tally) -> str:
     """Return what was counted as lines."""
     made = sum(tally.changes.values())
-    stopped = tally.changes["held"] + tally.changes["rejected"]
+    stopped = sum(tally.changes[name] for name in ("held", "deferred", "rejected"))
     usage: Usage = tally.usage
     rows: list[tuple[str, str]] = [
         ("planted facts kept", wilson(tally.kept, tally.planted)),
@@ -173,7 +189,7 @@ def table(name: str, tally: Tally) -> str:
         ("junk in 100 messages", f"{100 * tally.junk / max(1, tally.messages):.1f}"),
         ("second dreams that changed something", f"{tally.restless}"),
         ("proposals held or rejected", wilson(stopped, made)),
-        ("proposals flagged", wilson(tally.changes["flagged"], made)),
+        ("proposals not confirmed", wilson(tally.changes["tentative"], made)),
         ("dreams that failed", f"{len(tally.failed)}"),
         ("requests", f"{usage.requests}"),
     ]

@@ -301,11 +301,11 @@ def table(title: str, cases: Sequence[JSONObject], outcomes: Sequence[Outcome]) 
         through = sum(bool(one.done) for one in there)
         tentative = sum(bool(one.tentative) for one in there)
         lines.append(
-            f"  {name}: {len(there)} of {len(mine)} cases; all applied in {whole}, any in "
-            f"{through}; not confirmed in {tentative}; other dates in "
+            f"  {name}: {len(there)} of {len(mine)} cases; all applied in {whole}, "
+            f"any in {through}; not confirmed in {tentative}; other dates in "
             f"{sum(bool(one.wrong_dates) for one in there)}; lost facts in "
-            f"{sum(bool(one.lost) for one in there)}; failed "
-            f"{sum(bool(one.error) for one in there)}"
+            f"{sum(bool(one.lost) for one in there)}; "
+            f"failed {sum(bool(one.error) for one in there)}"
         )
         for one in there:
             told = [*one.open, *one.wrong_dates] if name == "good" else [*one.done, *one.lost]

@@ -66,6 +66,7 @@ async def _play(at: Stage) -> Talk:
     at.screen.title("Long-term memory: the facts before the dream and after it")
     demo_facts.show("Before", before, at.screen)
     demo_facts.show("After (+ new, ~ changed)", after, at.screen, before)
+    demo_facts.show_verified(after, at.screen)
     demo_facts.check(after, at.screen)
     second = await _second_session(at)
     at.screen.title("In the Temporal UI, while the server is up (make demo KEEP=1 leaves it up)")
@@ -103,7 +104,11 @@ async def _dream(at: Stage, talk: Talk) -> Dream:
         f"{report.usage.requests} model requests, "
         f"{report.usage.prompt + report.usage.completion:,} tokens",
     )
-    at.screen.check(report.status == "completed", f"the dream is {report.status}")
+    stopped = [line for line in report.held if "verification: not said" in line]
+    for line in stopped:
+        at.screen.row("stopped", line, style="yellow")
+    at.screen.check(len(stopped) == 1, "the verification stopped what was said as a joke")
+    at.screen.check(report.status == "completed_with_rejections", f"the dream is {report.status}")
     return dream
 
 

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from demo_crash import Messages
 from demo_screen import Screen
-from demo_script import AGENT, KNOWN, LEARNED, REPLACED, SCOPE
+from demo_script import AGENT, JOKE, KNOWN, LEARNED, REPLACED, SCOPE
 
 from agentmem import TransactionalProvider
 from agentmem.facts import Fact
@@ -47,6 +47,15 @@ def show(title: str, facts: list[Fact], screen: Screen, before: list[Fact] | Non
         screen.row("gone", ", ".join(gone), style="yellow")
 
 
+def show_verified(facts: list[Fact], screen: Screen) -> None:
+    """Show what a verified update replaced, with the words that it rests on."""
+    for fact in facts:
+        if fact.was and fact.evidence:
+            quote = fact.evidence[-1].quote
+            told = f'{fact.key}: "{fact.value}" replaces "{fact.was.value}", by "{quote}"'
+            screen.row("verified", told)
+
+
 def check(facts: list[Fact], screen: Screen) -> None:
     """Check what the offline model's dream must have made of the conversation."""
     values = {fact.key: str(fact.value) for fact in facts}
@@ -57,6 +66,7 @@ def check(facts: list[Fact], screen: Screen) -> None:
         not any(old in value for old in REPLACED for value in values.values()),
         f"no fact says {' or '.join(REPLACED)} any more",
     )
+    screen.check(not any(JOKE in value for value in values.values()), "no fact rests on the joke")
     coffee = [key for key in ("breakfast_drink", "coffee_order") if key in values]
     screen.check(len(coffee) == 1, "two facts that said the same are one")
     screen.check(_dated(facts), '"yesterday" has become a date')

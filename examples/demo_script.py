@@ -41,6 +41,7 @@ FIRST_SESSION = [
     Turn(says="Actually, the budget for the offsite is 7500 euros.", expects="7500"),
     Turn(says="What is the budget for the offsite?", expects="7500"),
     Turn(says="Our flight to Lisbon is tomorrow.", expects="flight to Lisbon"),
+    Turn(says="I really love flights at five in the morning 🙃"),
     Turn(says="Thanks, that is all for today!", expects="welcome"),
 ]
 
@@ -59,6 +60,9 @@ LEARNED = {
     "allergy_peanuts": "peanuts",
 }
 """What the facts hold after the offline model's dream, by key."""
+
+JOKE = "flights at five"
+"""What the offline model takes for a preference, and its verification stops."""
 
 REPLACED = ("Bergen", "9000", "yesterday", "tomorrow")
 """What no fact says after it: corrected, or true for a day only."""

@@ -165,9 +165,10 @@ class Script:
             empty: JSONObject = {"findings": [], "changes": []}
             return calls((SUBMIT[cast("PhaseName", phase)], empty))
         given: Answer | Line | Reply = left.pop(0)
-        given = await given(request) if callable(given) else given
+        if callable(given):
+            given = await given(request)
         if isinstance(given, Reply):
-            return cast("Any", given)
+            return cast("JSONObject", given)
         answer: Answer = json.loads(json.dumps(given))
         self._quote(answer)
         self._note(answer)
@@ -188,7 +189,7 @@ class Script:
                 found = lines.get(name)
                 items += cast("list[Any]", found) if isinstance(found, list) else []
             for item in items:
-                if not isinstance(item, dict) or "quote" in item:
+                if not isinstance(item, dict) or "quote" in item or item.get("findings"):
                     continue
                 line = cast("JSONObject", item)
                 cited = line.get("evidence")

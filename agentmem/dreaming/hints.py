@@ -118,12 +118,13 @@ def look(facts: Sequence[Fact], declined: Declined = (), held: Sequence[str] = (
 
 
 def declined_pairs(hints: Hints, facts: Mapping[str, Fact]) -> list[tuple[str, int, str, int]]:
-    """Return the suggested pairs with their versions, as they are kept for later dreams."""
+    """Return the suggested pairs of these facts with their versions, as later dreams keep them."""
     groups = [*hints.near_keys, *hints.equal, *hints.alike]
     pairs = dict.fromkeys(pair for keys in groups for pair in combinations(sorted(keys), 2))
     return [
         (one, facts[one].version, other, facts[other].version)
         for one, other in islice(pairs, _DECLINED)
+        if one in facts and other in facts
     ]
 
 

@@ -282,7 +282,7 @@ def _declined(job: Job, hints: Hints) -> list[tuple[str, int, str, int]]:
     changed = {change.key for change in draft.changes} | {
         key for change in draft.changes for key in (*change.sources, change.by)
     }
-    pairs = [*kept.declined, *declined_pairs(hints, {fact.key: fact for fact in draft.facts()})]
+    pairs = [*kept.declined, *declined_pairs(hints, draft.before)]
     left = [pair for pair in pairs if changed.isdisjoint((pair[0], pair[2]))]
     return list(dict.fromkeys(left))
 

@@ -143,7 +143,8 @@ def _citation(
     rows: Mapping[str, TranscriptRow],
 ) -> Citation:
     agreed = agreed if agreed and _agrees(agreed, quoted, rows) else ""
-    named: list[str] = list(dict.fromkeys([quoted, *cited, *([agreed] if agreed else [])]))
+    others: list[str] = [agreed] if agreed else []
+    named = list(dict.fromkeys([*cited, quoted, *others]))
     return Citation(
         evidence=list(cited),
         quoted=quoted,

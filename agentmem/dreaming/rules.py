@@ -267,7 +267,7 @@ def removable(change: Change, view: View) -> Change:
     fact = view.facts[change.key]
     taken_back = change.reason in ("retracted", "asked_to_forget") and change.witnesses
     if taken_back and change.trust == Trust.USER:
-        return change.replace(by="")  # nothing stays for it
+        return change.replace(by="", until="")  # nothing stays for it, and no day has passed
     if change.by:
         return change.replace(
             reason=change.reason or "duplicate",

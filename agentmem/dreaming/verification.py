@@ -430,9 +430,7 @@ def _control(lines: Sequence[JSONObject], draft: Draft, chance: random.Random) -
         return {**line, "key": other.key, "old": shown(other.value, _VALUE)}
     # Of the only fact there is, a value that nobody told.
     new = _renumbered(_text(line["old"]), chance)
-    kept = {
-        name: line[name] for name in line.keys() & {"key", "quote", "message", "about", "trust"}
-    }
+    kept = {name: line[name] for name in line if name not in ("op", "old", "reason")}
     return {"op": "add", **kept, "new": new}
 
 

@@ -1,6 +1,6 @@
 """Days, months, weekdays and numbers as words, in the languages that agentmem is tried with.
 
-A language that is missing here still works: its dates are then the model's, and flagged.
+The offline model reads dates in these languages alone.
 """
 
 

@@ -188,7 +188,7 @@ def _orient(facts: Facts, hints: Lines, today: str) -> JSONObject:
             continue
         if hint == "near_keys" and not all(value <= longest for value in shorter):
             found["contradictions"].append({"keys": keys, "why": "one key, two values"})
-        elif hint == "near_keys" or (hint == "alike" and shorter == [longest]):
+        elif hint in ("near_keys", "equal") or (hint == "alike" and shorter == [longest]):
             found["duplicates"].append(keys)
     stale = [key for key, fact in facts.items() if "" < passing_day(fact["v"]) < today]
     found["stale"] = [{"key": key, "why": "its day has passed"} for key in stale]
@@ -235,7 +235,8 @@ def _consolidate(facts: Facts, blocks: Blocks) -> Lines:
             op, reason = "remove", "retracted"
         elif key in facts:
             same = fold(facts[key]["v"]) == fold(value)
-            op, reason = ("confirm", "") if same else ("update", "correction")
+            changed = "superseded" if found.get("happened") else "correction"
+            op, reason = ("confirm", "") if same else ("update", changed)
         change = {"op": op, "key": key, "value": value, "reason": reason}
         changes[key] = change | {"findings": [found["f"]]}
     orientation = blocks.get("ORIENTATION", [{}])[0]

@@ -23,7 +23,7 @@ PASSING = re.compile(
 
 _UNTOLD = re.compile(
     r"(?i)[?\uff1f\u061f]\W*$|^\s*>|[\"\u201c][^\"\u201d]*\b(i|my|we)\b|\b(if|would|could|might|maybe|perhaps|"
-    r"suppose|imagine|pretend|wish|kidding|joking|lol|haha|wenn|w\u00fcrde|secret|password)\b"
+    r"suppose|imagine|pretend|wish|kidding|joking|lol|haha|wenn|w\u00fcrde|secret|password)\b|[\U0001f609\U0001f643\U0001f644]"
 )
 _TAKES_BACK = re.compile(
     r"(?i)\b(forget|no longer|not|cancel\w*|any ?more|vergiss|nicht|olvida|n't)\b|\u5fd8"

@@ -27,8 +27,11 @@ async def test_the_demo_shows_what_it_promises(tmp_path: Path) -> None:
     assert "no recorded answer was asked for again" in demo.text
     assert "the call under way was made once more" in demo.text
     phases = ("orient", "gather_signal", "consolidate", "prune")
-    shown = [line.split()[0] for line in demo.lines if " → " in line and "tool" not in line]
+    dream = demo.text.partition("a dream begins")[2].partition("Long-term memory")[0]
+    shown = [line.split()[0] for line in dream.splitlines() if " → " in line]
     assert tuple(shown) == phases
+    assert 'replaces "Lives in Bergen"' in demo.text
+    assert "the verification stopped what was said as a joke" in demo.text
     second = demo.text.partition("Session two")[2]
     assert "Moved to Oslo" in second
     assert second.count("/namespaces/default/workflows/") == 3

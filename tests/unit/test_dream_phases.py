@@ -420,7 +420,7 @@ async def test_what_orient_calls_stale_reaches_prune_and_goes(scene: Scene) -> N
 async def test_an_appointment_ends_with_its_day_if_the_verifier_says_so(scene: Scene) -> None:
     """`happened` alone sets no end; the answer that it is of no use afterwards does."""
     await scene.said("I have a dentist appointment on April 10th, and my exam was on March 1st.")
-    found = [
+    found: list[JSONObject] = [
         {
             "statement": "Dentist appointment on 2026-04-10",
             "evidence": ["a1"],
@@ -435,7 +435,7 @@ async def test_an_appointment_ends_with_its_day_if_the_verifier_says_so(scene: S
 
     async def verify(request: JSONObject) -> JSONObject:
         lines = blocks_of(request)["CHANGES"]
-        true = [one["statement"] for one in found]
+        true = {str(one["statement"]) for one in found}
         given = [
             {"n": line["n"], **dict.fromkeys(QUESTIONS, "yes"), "by": "user"}
             | ({} if line["new"] in true else {"exact": "no"})

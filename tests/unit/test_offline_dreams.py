@@ -280,3 +280,25 @@ def test_the_conversations_are_real_work() -> None:
     for data in files:
         times = [datetime.fromisoformat(message["at"]) for message in data["messages"]]
         assert times == sorted(times)
+
+
+async def test_what_is_valid_until_a_past_day_is_not_kept() -> None:
+    """Said by the user, or stored before and called stale: it is of no use any more."""
+    facts, _ = await dreamt({}, "My voucher is valid until 2020-02-01.")
+    assert facts == {}
+    known = {"dentist": "Dentist appointment on 2026-01-10", "dog": "The dog is called Rex"}
+    facts, _ = await dreamt(known, "Good morning.")
+    assert facts == {"dog": "The dog is called Rex"}
+
+
+async def test_an_appointment_ahead_ends_with_its_day() -> None:
+    """The offline verifier says that it is of no use afterwards; what lasts has no end."""
+    scene = await Scene.make()
+    await scene.said("My dentist appointment is on 2026-04-10. I live in Oslo.")
+    await scene.dream(Offline())
+    ends = {
+        fact.key: fact.expires_at and fact.expires_at.date().isoformat()
+        for fact in await scene.provider.entries(STORE.agent, STORE.scope)
+    }
+    assert ends == {"dentist_appointment": "2026-04-11", "home_city": None}
+    await scene.provider.close()

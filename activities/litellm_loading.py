@@ -30,7 +30,10 @@ def load(loading: Future[Any]) -> None:
         litellm.suppress_debug_info = True
         litellm.turn_off_message_logging = True
         # aiohttp warns of every request over 1 MiB; httpx is what vendors' clients are made for.
-        litellm.disable_aiohttp_transport = True
+        if not litellm.disable_aiohttp_transport:
+            litellm.disable_aiohttp_transport = True
+            # An app's calls may have made clients with aiohttp, which report nothing.
+            litellm.in_memory_llm_clients_cache.flush_cache()
         # It logs what it drops and what fails at every call; failures reach the caller anyway.
         if "LITELLM_LOG" not in os.environ:
             for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):

@@ -203,7 +203,7 @@ def test_providers_are_written_as_they_are_called(
         ),
         (
             "[agents.a.dream]\non = ['end', 'never']\n",
-            "2: agents.a.dream.on.1: input should be 'end', 'idle', 'complete' or 'pause'",
+            "2: agents.a.dream.on.1: input should be 'end', 'idle', 'complete', 'pause' or",
         ),
         (
             "[agents.a.dream.limits]\nprune = 3\ndrune = 3\n",

@@ -66,12 +66,18 @@ class Unconfirmed(Wire):
         value: The new value.
         trust: Whose word it rests on.
         said_at: When its newest supporting message was said.
+        valid_from: The first day on which it holds, as the fact's own.
+        valid_to: The last day on which it holds, as the fact's own.
+        expires_at: When it stops being recalled, as the fact's own.
         evidence: The messages that it rests on, with their quotes.
     """
 
     value: JSONValue = None
     trust: Trust = Trust.USER
     said_at: datetime | None = None
+    valid_from: str = ""
+    valid_to: str = ""
+    expires_at: datetime | None = None
     evidence: list[Evidence] = []
 
 

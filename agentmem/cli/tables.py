@@ -112,6 +112,7 @@ def _states(fact: Fact, now: datetime | None) -> list[str]:
         found.append(f"until {_moment(fact.expires_at)}")
     if new := fact.unconfirmed:
         found += [f"not confirmed: {shown(new.value)}", *_newest_quote(new.evidence)]
+        found += [f"until {_moment(new.expires_at)}"] if new.expires_at else []
     if was := fact.was if now is None else earlier_value(fact, now):
         found.append(f"was {shown(was.value)} until {_day(was.replaced_at)}")
     return found

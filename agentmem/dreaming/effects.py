@@ -80,7 +80,7 @@ def result(change: Change, facts: Mapping[str, Fact], at: datetime, zone: str = 
     if change.op == "confirm" and here:
         return _confirmed(change, here)
     if here and change.status == "tentative" and change.op == "update":
-        return here.replace(writer="dream", unconfirmed=_unconfirmed(change))
+        return here.replace(writer="dream", unconfirmed=_unconfirmed(change, zone))
     old = replaced(change, facts)
     kept = old if rests_on_facts(change) else []
     said = [day for day in (change.said_at, *map(told_at, kept)) if day]
@@ -169,11 +169,15 @@ def _last_end(kept: list[Fact]) -> datetime | None:
     return max((end for end in ends if end), default=None) if all(ends) else None
 
 
-def _unconfirmed(change: Change) -> Unconfirmed:
+def _unconfirmed(change: Change, zone: str) -> Unconfirmed:
+    start, end = bounds(change.happened) if change.happened else ("", "")
     return Unconfirmed(
         value=change.value,
         trust=change.trust,
         said_at=change.said_at,
+        valid_from=start,
+        valid_to=end,
+        expires_at=until_end(change.until, zone) if change.until else None,
         evidence=change.witnesses,
     )
 

@@ -58,7 +58,8 @@ def details(fact: Fact, now: datetime) -> JSONObject:
     was = earlier_value(fact, now)
     known = fact.replace(was=was).full()
     del known["key"]
-    known["until"] = known.pop("expires_at")
+    for told in filter(None, (known, known["unconfirmed"])):
+        told["until"] = told.pop("expires_at")
     return known
 
 

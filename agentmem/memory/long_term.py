@@ -106,8 +106,8 @@ class LongTermMemory(Upkeep):
         - `until`: the instant from which on the fact is not recalled, or None;
         - `was`: `value` and `replaced_at` of the value that was replaced in the last 30 days, or
           None;
-        - `unconfirmed`: `value`, `trust`, `said_at` and `evidence` of a new value that is not
-          confirmed, or None;
+        - `unconfirmed`: `value`, `trust`, `said_at`, `valid_from`, `valid_to`, `until` and
+          `evidence` of a new value that is not confirmed, or None;
         - `evidence`: the messages that it rests on, each with `session`, `memory`, `message`,
           `role`, `said_at`, `quote` and `forgotten`.
 

@@ -103,10 +103,8 @@ def _line(fact: Fact, now: datetime, zone: tzinfo) -> str:
         line["since"] = fact.valid_from
     if fact.valid_to:
         line["to"] = fact.valid_to
-    if fact.expires_at:  # the end of the last day
-        line["until"] = (
-            (fact.expires_at - timedelta(microseconds=1)).astimezone(zone).strftime(_DAY)
-        )
+    if fact.expires_at:
+        line["until"] = _last_day(fact.expires_at, zone)
     tentative = fact.state == "tentative"
     if tentative or fact.trust is not Trust.USER:  # its reader should know whose word it is
         line["from"] = _WHOSE[fact.trust]
@@ -116,12 +114,18 @@ def _line(fact: Fact, now: datetime, zone: tzinfo) -> str:
         line["not_confirmed"] = {
             "value": new.value,
             **({"said": _moment(new.said_at)} if new.said_at else {}),
+            **({"until": _last_day(new.expires_at, zone)} if new.expires_at else {}),
             "from": _WHOSE[new.trust],
             **_quoted(new.evidence),
         }
     if was := earlier_value(fact, now):
         line["was"] = was.value
     return _safe(line)
+
+
+def _last_day(end: datetime, zone: tzinfo) -> str:
+    """Return the last day before a fact's end, which is the end of that day."""
+    return (end - timedelta(microseconds=1)).astimezone(zone).strftime(_DAY)
 
 
 def _quoted(evidence: Sequence[Evidence]) -> JSONObject:

@@ -184,7 +184,13 @@ async def confirmation(
         return write
     was = EarlierValue(value=fact.value, replaced_at=now) if fact.state == "settled" else fact.was
     return write.replace(
-        value=new.value, said_at=new.said_at, evidence=new.evidence, was=was, expires_at=None
+        value=new.value,
+        said_at=new.said_at,
+        valid_from=new.valid_from,
+        valid_to=new.valid_to,
+        expires_at=new.expires_at,
+        evidence=new.evidence,
+        was=was,
     )
 
 

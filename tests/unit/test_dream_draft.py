@@ -1,7 +1,7 @@
 """A draft: what phases read of it, how it is kept, and what its commit takes."""
 
 import json
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from agentmem.dreaming.changes import Change, Finding
 from agentmem.dreaming.draft import Draft
@@ -239,6 +239,19 @@ def test_a_tentative_update_leaves_the_old_value_and_shows_the_new_one_beside_it
     assert [one.quote for one in kept.unconfirmed.evidence] == ["I moved to Bergen"]
     (step,) = on.steps()
     assert [(one.op, one.value) for one in step.writes] == [("set", "Lives in Oslo")]
+
+
+def test_a_tentative_update_keeps_when_its_value_holds() -> None:
+    """A person who confirms it later gets its end with it."""
+    on = draft([fact("city", "Lives in Oslo")], ["I am in Bergen until 5 May"])
+    done = propose(
+        on, "update", "city", "In Bergen until 2026-05-05", evidence=["a1"], until="2026-05-05"
+    )
+    on.decide(done.replace(status="tentative"))
+    kept = on.recall(["city"])[0]
+    assert kept.expires_at is None
+    assert kept.unconfirmed is not None
+    assert kept.unconfirmed.expires_at == datetime(2026, 5, 6, tzinfo=UTC)
 
 
 def test_the_new_value_is_written_before_the_sources_go() -> None:

@@ -231,6 +231,7 @@ async def test_details_say_what_is_known_of_a_fact(memory: LongTermMemory) -> No
     assert city["was"]["value"] == "Bergen"
     assert known["home"]["was"] is None
     assert city["unconfirmed"]["value"] == "Rome"
+    assert city["unconfirmed"]["until"] is None
     for evidence in (city["evidence"], city["unconfirmed"]["evidence"]):
         assert [item["quote"] for item in evidence] == ["Rome, maybe"]
     assert await memory.recall() == {"city": "Oslo", "home": "Oslo"}
@@ -250,3 +251,16 @@ async def test_a_person_confirms_a_fact_by_code(memory: LongTermMemory) -> None:
         await memory.confirm("city")
     with pytest.raises(InvalidFact, match="there is no fact 'pet'"):
         await memory.confirm("pet")
+
+
+async def test_a_confirmed_value_brings_when_it_holds(memory: LongTermMemory) -> None:
+    """The days of the old value end with it."""
+    end = datetime(2999, 6, 1, tzinfo=UTC)
+    new = Unconfirmed(value="Rome", valid_from="2999-05", expires_at=end)
+    write = Write(key="city", value="Oslo", valid_from="2019", valid_to="2020", unconfirmed=new)
+    provider = await default_providers().get(memory.provider)
+    await provider.write(memory.agent, memory.scope, [write])
+    await memory.confirm("city")
+    [fact] = await memory.entries()
+    assert (fact.value, fact.valid_from, fact.valid_to) == ("Rome", "2999-05", "")
+    assert fact.expires_at == end

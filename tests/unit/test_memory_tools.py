@@ -578,7 +578,8 @@ async def test_a_model_sees_what_is_not_confirmed(model: Model) -> None:
     """With whose word it is and the words; an earlier value is shown for 30 days."""
     now = datetime.now(UTC)
     quoted = EVIDENCE[0].replace(quote="I think I live in Rome")
-    new = Unconfirmed(value="Rome", said_at=SAID, evidence=[quoted])
+    end = datetime(2999, 5, 10, tzinfo=UTC)
+    new = Unconfirmed(value="Rome", said_at=SAID, expires_at=end, evidence=[quoted])
     recent = EarlierValue(value="Bergen", replaced_at=now - timedelta(days=29))
     long_ago = recent.replace(replaced_at=now - timedelta(days=31))
     writes = [
@@ -593,7 +594,8 @@ async def test_a_model_sees_what_is_not_confirmed(model: Model) -> None:
     why = {"from": "the user", "quote": "I think I live in Rome"}
     assert a == {"key": "a", "value": "tea", "state": "not confirmed"} | at | why
     assert b == {"key": "b", "value": "job", "from": "a tool", "state": "not confirmed"} | at
-    beside = {"not_confirmed": {"value": "Rome"} | at | why, "was": "Bergen"}
+    rome = {"value": "Rome", "until": "2999-05-09"} | at | why
+    beside = {"not_confirmed": rome, "was": "Bergen"}
     assert c == {"key": "c", "value": "Oslo"} | at | beside
     assert set(d) == {"key", "value", "recorded", "since", "to"}
 

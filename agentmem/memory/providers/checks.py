@@ -249,7 +249,10 @@ def _unconfirmed(new: Unconfirmed | None, key: str) -> Unconfirmed | None:
         return None
     return new.replace(
         value=json.loads(checked_value(new.value, key)),
+        valid_from=storable(new.valid_from),
+        valid_to=storable(new.valid_to),
         said_at=aware(new.said_at, f"said_at of the new value of {key!r}"),
+        expires_at=aware(new.expires_at, f"expires_at of the new value of {key!r}"),
         evidence=[_evidence(item) for item in new.evidence],
     )
 

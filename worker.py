@@ -47,10 +47,10 @@ logger = logging.getLogger(__name__)
 HERE = Path(__file__).resolve().parent
 
 GRACE = timedelta(seconds=10)
-"""How long running activities may take to end once the worker is told to stop."""
+"""The time that running activities may take to end once the worker is told to stop."""
 
 DREAMS = timedelta(seconds=60)
-"""How long `local()` waits for dreams on leaving."""
+"""The time that `local()` waits for dreams on leaving."""
 
 SANDBOX = SandboxRestrictions.default.with_passthrough_modules("agentmem")
 """For the app's workflows: their modules are imported anew for each run, and what they do is

@@ -1,4 +1,4 @@
-"""What an agent is: resolved once from the worker's configuration, then kept in the history."""
+"""An agent's definition: resolved once from a worker's configuration, then kept in the history."""
 
 import asyncio
 import logging
@@ -22,7 +22,7 @@ from agentmem.values import dump_json, encoded_size
 logger = logging.getLogger(__name__)
 
 NOTE_SECONDS = 1.0
-"""How long the beginning of a session waits for its store to take note of it."""
+"""The number of seconds that the beginning of a session waits for its store to take note of it."""
 
 
 class AgentActivities:

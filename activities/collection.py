@@ -21,7 +21,7 @@ from agentmem.secret_shapes import redacted
 logger = logging.getLogger(__name__)
 
 SECONDS = 5.0
-"""How long a dream's begin looks for such sessions; what it did not come to, the next one finds."""
+"""The seconds that a dream's begin looks for such sessions; the next dream finds the others."""
 
 MOST = 200
 """The newest runs that are looked at, of each kind."""

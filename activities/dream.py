@@ -36,7 +36,7 @@ _LIST_TIMEOUT = timedelta(seconds=3)
 
 
 class DreamActivities:
-    """What a worker does for dreams.
+    """The activities that a worker runs for dreams.
 
     Everything is idempotent by the dream's id: an activity that runs again finds what it did.
 

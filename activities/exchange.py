@@ -1,4 +1,4 @@
-"""What really went over the wire for one call of a model: whether a request left, what came back.
+"""The actual HTTP exchange of one model call: whether a request left, and what came back.
 
 A client library maps failures to classes of its own, by words that it looks for. The status and
 the body that the provider sent are evidence; so is that nothing was sent at all.
@@ -16,10 +16,10 @@ from agentmem.models.plain import as_mapping, objects
 from agentmem.values import JSONObject
 
 BODY_BYTES = 1024 * 1024
-"""Of a response that is read for evidence; a longer one is no error."""
+"""The largest size of a response that is read for evidence; a longer one is no error."""
 
 TAIL_BYTES = 16 * 1024
-"""Of the end of a stream that is kept for evidence: an error in a stream is its last event."""
+"""The size of a stream's end that is kept for evidence: an error in a stream is its last event."""
 
 # litellm sends by httpx, and OpenAI's client by a copy of it under another name.
 _CLIENTS = ("httpx", "httpx2")

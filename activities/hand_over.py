@@ -23,7 +23,7 @@ from agentmem.secret_shapes import redacted
 Result = TypeVar("Result")
 
 STORE_SECONDS = 10.0
-"""How long a store may take for one step: one that hangs must not keep a slot of the worker."""
+"""The seconds that one step of a store may take; one that hangs must not keep a worker's slot."""
 
 PAGE = 200
 """Messages that are asked for at once."""

@@ -33,7 +33,7 @@ from agentmem.secret_shapes import redacted, secret_shape
 from agentmem.values import JSONValue, dump_json
 
 QUOTE_SECONDS = 3
-"""How long a fact waits for what was said, when this worker does not have it: then without it."""
+"""The seconds that a fact waits for messages that this worker lacks; then it goes without them."""
 
 _QUOTE_THEM = "give the user's words of this turn that say so as quote, copied exactly"
 _NOT_QUOTED = (
@@ -42,7 +42,7 @@ _NOT_QUOTED = (
 
 
 class MemoryActivities:
-    """What a worker does for long-term memory.
+    """The activities that a worker runs for long-term memory.
 
     Every write carries the run and the activity as its idempotency key, so that a retry after a
     lost answer writes no second version.
@@ -261,7 +261,7 @@ class MemoryActivities:
 
 @dataclass(frozen=True)
 class _Cited:
-    """What a call rests on.
+    """The evidence that a call rests on.
 
     Attributes:
         evidence: Messages of the turn, quoted.
@@ -323,7 +323,7 @@ def _refuse_replacing(fact: Fact | None, write: Write) -> None:
 
 
 def _says_no_more(write: Write, fact: Fact) -> bool:
-    """Whether an agent stores by its own word what a user has said already."""
+    """Tell if an agent stores by its own word what a user has said already."""
     weaker = fact.trust is Trust.USER is not write.trust
     same = dump_json(fact.value) == dump_json(write.value)
     return weaker and same and write.expires_at in (None, fact.expires_at)

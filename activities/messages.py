@@ -15,11 +15,11 @@ from agentmem.messages import Message, from_ranges
 from agentmem.settings import MESSAGE_CACHE_BYTES
 
 OBJECT_BYTES = 2_000
-"""What a message takes in memory besides its text: a session of short ones is mostly that."""
+"""The bytes that a message takes in memory besides its text; for short ones they are most of it."""
 
 
 class _Key(NamedTuple):
-    """Of a message: by run, since a workflow id may be used twice for two conversations."""
+    """The key of a message: by run, since a workflow id may be used twice for two conversations."""
 
     namespace: str
     run: str

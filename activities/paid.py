@@ -1,4 +1,4 @@
-"""What the attempts of an activity took: a reply that is refused is paid for all the same."""
+"""The usage of an activity's attempts: a reply that is refused is paid for all the same."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ class Paid:
 
     @property
     def usage(self) -> Usage:
-        """What was paid for so far."""
+        """The usage that was paid for so far."""
         return Usage.model_validate(
             {name: value for name, value in self.counters.items() if name in Usage.model_fields}
         )

@@ -108,7 +108,7 @@ def _enforces(litellm: Any, sent: JSONObject, provider: str, schema: JSONObject)
 
 
 _SHAPING = ("tools", "tool_choice", "max_tokens", "reasoning_effort")
-"""What of a request changes how litellm sends a response format."""
+"""The fields of a request that change how litellm sends a response format."""
 
 
 def _mapped(litellm: Any, sent: JSONObject, provider: str, names: Sequence[str]) -> JSONObject:
@@ -196,7 +196,7 @@ _GEMINI = "vertex_ai_beta"
 
 
 class _Watched:
-    """What a stream says that litellm does not hand on, and whether its reply is whole.
+    """The parts of a stream that litellm does not hand on, and whether its reply is whole.
 
     In OpenAI's protocol litellm takes only a finish reason for that, and in Ollama's it makes one
     up where none came. Usage, which comes last, and `[DONE]` say it too.

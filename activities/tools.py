@@ -26,7 +26,7 @@ Remember = Callable[[str, Message], None]
 """Keeps a message of a working memory for the next prompt that this worker writes."""
 
 THREADS = 100
-"""How many sync tools a worker runs at once: as many as it takes activities by default."""
+"""The number of sync tools that a worker runs at once; it takes as many activities by default."""
 
 
 def tool_activities(box: ToolBox, remember: Remember | None = None) -> list[ToolActivity]:

@@ -13,7 +13,7 @@ from agentmem.messages import ToolCall
 from agentmem.values import JSONObject, Wire, clip, dump_json, encoded_size
 
 APPROVAL_TIMEOUT = timedelta(hours=24)
-"""How long a call waits for a person, unless its agent says otherwise."""
+"""The time that a call waits for a person, unless its agent says otherwise."""
 
 UNIQUE_IDS = "unique-approval-ids"
 """The patch from which on calls wait under names that do not repeat."""

@@ -1,4 +1,4 @@
-"""What `agent()` takes, checked before any of it reaches a workflow's history."""
+"""The arguments of `agent()`, checked before any of them reaches a workflow's history."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypedDict, cast

@@ -1,4 +1,4 @@
-"""What goes on beside a session's turns: dreams, and noticing that nobody talks any more."""
+"""The work beside a session's turns: dreams, and noticing that nobody talks any more."""
 
 import asyncio
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from agentmem.hooks import run_hooks
 from agentmem.memory.working import WorkingMemory
 
 FINISH = timedelta(seconds=60)
-"""How long an ending session waits for hooks that are still queued."""
+"""The time that an ending session waits for hooks that are still queued."""
 
 
 class Background:
@@ -70,12 +70,12 @@ class Background:
 
     @property
     def queued(self) -> bool:
-        """Whether a hook has yet to begin."""
+        """Tell if a hook has yet to begin."""
         return bool(self._queue)
 
     @property
     def working(self) -> bool:
-        """Whether a hook runs or is queued."""
+        """Tell if a hook runs or is queued."""
         return bool(self._queue) or self.busy
 
     def queue(self) -> None:

@@ -22,10 +22,10 @@ from agentmem.values import encoded_size
 DEFAULT_ADDRESS = "localhost:7233"
 
 PATIENCE = timedelta(seconds=10)
-"""How long to wait for a server."""
+"""The time to wait for a server."""
 
 SEND_PATIENCE = timedelta(seconds=60)
-"""How long to wait for a session that is changing to a new run, or has many messages waiting."""
+"""The time to wait for a session that is changing to a new run, or has many messages waiting."""
 
 # RollingOver is what sessions of earlier versions say. The last is the server's own: a worker ended
 # a task without a word on a message that came with it.

@@ -69,7 +69,7 @@ def warn_of_overhead(definition: Definition, settings: MemorySettings) -> None:
 
 
 class Compaction:
-    """Of a conversation: summaries when they are due, and one answer to an overflow a turn."""
+    """The compaction of a conversation: summaries when due, one answer to an overflow a turn."""
 
     def __init__(
         self, memory: WorkingMemory, spend: Callable[[Usage], None], overhead: int = 0

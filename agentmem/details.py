@@ -1,4 +1,4 @@
-"""What the Temporal UI shows of a session: its current details, in plain lines."""
+"""The details of a session that the Temporal UI shows as its current details, in plain lines."""
 
 from agentmem.session import Session
 

@@ -34,7 +34,7 @@ Writer = Literal["code", "agent", "dream", "person", "unknown"]
 a store of five methods that keeps no record of it, nobody knows."""
 
 State = Literal["settled", "tentative"]
-"""Whether a fact was verified, or written on purpose (settled), or is not confirmed (tentative)."""
+"""The state of a fact: verified or written on purpose (settled), or not confirmed (tentative)."""
 
 
 class Evidence(Wire):
@@ -223,7 +223,7 @@ def _next_month(first: date, *, whole_year: bool) -> date:
 
 
 class Read(Wire):
-    """What a change has seen of a key: its version, 0 for a key that was not there."""
+    """The version of a key that a change has seen; it is 0 for a key that was not there."""
 
     key: str
     version: int = 0

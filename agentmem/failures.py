@@ -1,4 +1,4 @@
-"""What went wrong, in words for people."""
+"""Descriptions of what went wrong, in words for people."""
 
 import asyncio
 from typing import cast

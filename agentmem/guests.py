@@ -8,7 +8,7 @@ from typing import TypeVar, cast
 T = TypeVar("T")
 
 CLEANUP_SECONDS = 3.0
-"""How long a cancelled caller waits for the cancelled work to clean up."""
+"""The number of seconds that a cancelled caller waits for the cancelled work to clean up."""
 
 
 class GuestLoop:

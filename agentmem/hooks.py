@@ -15,7 +15,7 @@ Hook: TypeAlias = Callable[[str, Any], Awaitable[None] | None]
 """A sync or async callable `hook(agent_name, value)`; `value` is None on a pause."""
 
 HOOK_TIMEOUT = timedelta(seconds=30)
-"""How long one hook may take before it is given up with a warning."""
+"""The time that one hook may take before it is given up with a warning."""
 
 
 async def run_hooks(hooks: Sequence[Hook], agent: str, value: Any) -> None:

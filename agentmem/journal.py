@@ -1,4 +1,4 @@
-"""What a store remembers of its own changes: versions of facts, undoing, erasing."""
+"""The record that a store keeps of its own changes: versions of facts, undoing, erasing."""
 
 from typing import Literal
 
@@ -26,7 +26,7 @@ class FactVersion(Fact):
 
 
 class Undone(Wire):
-    """What an undo did.
+    """The result of an undo.
 
     Attributes:
         keys: Keys that stand again as before; those that did so already are among them.

@@ -22,7 +22,7 @@ from agentmem.response_format import ResponseFormat
 from agentmem.values import JSONObject, clip
 
 REPAIRS = 2
-"""How often an answer that does not keep its response format is asked for again."""
+"""The number of times that an answer that breaks its response format is asked for again."""
 
 SAID_BYTES = 2_048
 """Encoded bytes of what a turn said before it failed, in the text of its error."""

@@ -8,8 +8,8 @@ from typing import TypeAlias
 from agentmem.values import JSONObject, Wire, dump_json
 
 IMAGE_TOKENS = 1_000
-"""What an image part counts, whatever its bytes: providers price an image by its size on screen,
-and a data URI counted as text would be hundreds of thousands of tokens."""
+"""The number of tokens that an image part counts, whatever its bytes: providers price an image by
+its size on screen, and a data URI counted as text would be hundreds of thousands of tokens."""
 
 CODE_CALLS = "t0."
 """Begins the ids of calls that code memorized: they belong to no turn of an agent."""

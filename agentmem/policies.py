@@ -9,14 +9,14 @@ from agentmem.contracts.calls import ToolSpec
 from agentmem.contracts.dream_settings import DreamLimits, PhaseSettings
 
 PAYLOADS_TOO_LARGE = "PayloadsTooLarge"
-"""What a worker calls a result over Temporal's payload limit."""
+"""The error type that a worker reports for a result over Temporal's payload limit."""
 
 # It stays over the limit, however often it is made.
 _TOO_LARGE = [PAYLOADS_TOO_LARGE]
 
 
 class ActivityOptions(TypedDict, total=False):
-    """What `workflow.execute_activity` takes as keywords."""
+    """The options that `workflow.execute_activity` takes as keywords."""
 
     start_to_close_timeout: timedelta
     schedule_to_close_timeout: timedelta
@@ -163,7 +163,7 @@ HAND_OVER_RUN_TIMEOUT = timedelta(days=31)
 """A hand-over that no worker knows would wait for ever."""
 
 DREAM_WORK = timedelta(minutes=75)
-"""How long one run of a dream may take, without the time that it waits."""
+"""The time that one run of a dream may take, without the time that it waits."""
 
 
 def dream_run_timeout(limits: DreamLimits) -> timedelta:
@@ -179,7 +179,7 @@ DREAM_ROUNDS = 5
 """After so many rounds in a row, what is left waits for the next trigger."""
 
 TASK_TIMEOUT = timedelta(seconds=30)
-"""Of a workflow task: replaying a long run under load may take longer than the default 10 s."""
+"""The timeout of a workflow task: replaying a long run under load may exceed the default 10 s."""
 
 
 def tool_options(spec: ToolSpec) -> ActivityOptions:

@@ -13,7 +13,7 @@ logger = logging.getLogger(__name__)
 REDACT_MARK = "__agentmem_redact__"
 
 FAILED = "[removed: it could not be redacted]"
-"""What is kept of a text for which the user's own function failed."""
+"""The text that is kept in place of one for which the user's own function failed."""
 
 Redactor: TypeAlias = Callable[[str], str]
 

@@ -14,13 +14,13 @@ from agentmem.values import JSONObject, JSONValue, clip
 T = TypeVar("T", default=str)
 
 Given: TypeAlias = type[BaseModel] | JSONObject | None
-"""What `response_format` takes: a pydantic model, a JSON schema, or None for plain text."""
+"""The forms of `response_format`: a pydantic model, a JSON schema, or None for plain text."""
 
 _PROBLEM_BYTES = 1024
 
 
 class ResponseFormat(Generic[T]):
-    """How an agent's answers are read.
+    """The format by which an agent's answers are read.
 
     The worker checks an answer against the schema, and asks for it again where it does not fit. A
     pydantic model's own validators are asked here, in the workflow: they must be deterministic.

@@ -33,7 +33,7 @@ server ends it, and what no transcript has would be lost."""
 
 
 class SessionState(Wire):
-    """What a session hands on to its next run.
+    """The state that a session hands on to its next run.
 
     Attributes:
         definition: The agent, as it was resolved when the session began.

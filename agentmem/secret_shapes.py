@@ -32,7 +32,7 @@ _CARD = re.compile(r"(?<![\d-])(?<!\d\.)[2-6]\d{3}(?:[ -]?\d){8,15}(?!\d|-\d|\.\
 
 
 def _has_card_number(text: str) -> bool:
-    """Whether a text holds 13 to 19 digits that begin as cards do and pass Luhn (ISO 7812)."""
+    """Tell if a text holds 13 to 19 digits that begin as cards do and pass Luhn (ISO 7812)."""
     return any(_is_card(found[0]) for found in _CARD.finditer(text))
 
 

@@ -1,4 +1,4 @@
-"""What a session is made of, and how it goes on in a new run."""
+"""The parts of a session, and the way that it goes on in a new run."""
 
 from dataclasses import dataclass
 

@@ -19,7 +19,7 @@ RESOLVE_SECONDS = 20
 
 
 class Settings(BaseSettings):
-    """What a worker runs with; each field is the variable `AGENTMEM_<FIELD>`.
+    """The settings that a worker runs with; each field is the variable `AGENTMEM_<FIELD>`.
 
     The connection to Temporal is not here: it comes from the standard `TEMPORAL_*` variables and
     profiles. Models' keys are read by litellm under the names that their vendors gave them.

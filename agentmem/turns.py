@@ -32,7 +32,7 @@ _FAILED = "this turn failed; its reason was too long to keep, send the message a
 
 
 class Outcome(Wire):
-    """What became of a turn.
+    """The outcome of a turn.
 
     Attributes:
         id: The turn's id: its update's.
@@ -62,7 +62,7 @@ class Turns:
 
     @property
     def open(self) -> int:
-        """How many are accepted and not over."""
+        """The number of turns that are accepted and not over."""
         return len(self._open)
 
     def restore(self, count: int, outcomes: Sequence[Outcome]) -> None:

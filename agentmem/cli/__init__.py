@@ -1,1 +1,1 @@
-"""What people type and read on a terminal."""
+"""The commands that people type on a terminal, and the text that they read there."""

@@ -1,4 +1,4 @@
-"""What the worker's process asks of its memory allocator."""
+"""The request that the worker's process makes of its memory allocator."""
 
 import ctypes
 import sys

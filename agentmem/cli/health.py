@@ -19,14 +19,14 @@ from temporalio.worker import Worker
 from agentmem.errors import ConfigurationError
 
 LOOP_SECONDS = 5.0
-"""How long the event loop may take to answer before the process counts as hanging."""
+"""The seconds that the event loop may take to answer before the process counts as hanging."""
 
 SERVER_SECONDS = 2.0
-"""How long Temporal may take to answer before the worker counts as not ready."""
+"""The seconds that Temporal may take to answer before the worker counts as not ready."""
 
 
 class Health:
-    """What a worker's probes are told; `watch` it once it runs."""
+    """The answers to a worker's probes; call `watch` with the worker once it runs."""
 
     def __init__(self) -> None:
         self._failure = ""

@@ -1,4 +1,4 @@
-"""What a worker logs for people: failures that agentmem itself reports take one line."""
+"""The log that a worker writes for people: failures that agentmem itself reports take one line."""
 
 import logging
 

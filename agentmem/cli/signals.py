@@ -9,8 +9,8 @@ from contextlib import suppress
 from typing import Any
 
 STOP_SECONDS = 25
-"""How long a process may take to end once it was told to, or has failed: less than what runs it
-waits before it kills it (Docker Compose here 30 s, Kubernetes by default 30 s)."""
+"""The seconds that a process may take to end once it was told to, or has failed: fewer than its
+supervisor waits before it kills it (Docker Compose here 30 s, Kubernetes by default 30 s)."""
 
 _LAST_RESORT_SECONDS = 3
 

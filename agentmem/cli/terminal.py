@@ -1,4 +1,4 @@
-"""What is written to a terminal or a pipe, whatever its encoding is."""
+"""The output to a terminal or a pipe, whatever its encoding is."""
 
 import sys
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""What a worker is made of: settings, the app, the agents' file and the stores, put together."""
+"""The parts of a worker, put together: settings, the app, the agents' file and the stores."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

@@ -31,7 +31,7 @@ ASSISTANT = Definition(
 """The agent that is there without a file; a file's own `assistant` takes its place."""
 
 _A_TABLE = re.compile(r"a valid dictionary( or .*)?$")
-"""What pydantic calls it."""
+"""The pattern of pydantic's words for a table."""
 
 _Mistake: TypeAlias = tuple[tuple[str, ...], str]
 """A field's path and what is wrong with it."""

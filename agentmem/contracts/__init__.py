@@ -1,4 +1,4 @@
-"""What travels between workflows and activities, and the activities' declarations.
+"""The data that travels between workflows and activities, and the activities' declarations.
 
 The functions here declare an activity's name and types for workflow code; `activities/` holds
 what they do. Names are frozen: they stand in the histories of running sessions.

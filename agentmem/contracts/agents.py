@@ -107,7 +107,7 @@ class Resolve(Wire):
 
 
 class AgentInput(Wire):
-    """What starts the `agent` workflow.
+    """The input that starts the `agent` workflow.
 
     Attributes:
         agent: An agent of the worker's configuration.
@@ -125,7 +125,7 @@ class AgentInput(Wire):
 
 
 class Answer(Wire):
-    """What a turn gave, as the update `ask` returns it.
+    """The result of a turn, as the update `ask` returns it.
 
     Attributes:
         turn: The turn's number, from 1.

@@ -146,7 +146,7 @@ class ModelReply(Wire):
 
 
 class FailedCall(Wire):
-    """What a `ModelCallError` says beside its text, as its first detail.
+    """The data that a `ModelCallError` carries beside its text, as its first detail.
 
     Attributes:
         kind: What went wrong: `overflow` (the prompt is too long), `large` (it may be), `refused`
@@ -175,7 +175,7 @@ class Store(Wire):
 
 
 class ToolSpec(Wire):
-    """What workflow code must know of a tool; its schema and code stay on the worker.
+    """The data that workflow code must have of a tool; its schema and code stay on the worker.
 
     Attributes:
         name: Its name, which is also its activity's.

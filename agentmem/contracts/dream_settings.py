@@ -1,4 +1,4 @@
-"""What people set of dreams: when, by which model, within which bounds."""
+"""The settings of dreams that people choose: when, by which model, within which bounds."""
 
 from typing import Annotated, Any, Literal, get_args
 
@@ -27,7 +27,7 @@ PhaseName = Literal["orient", "gather_signal", "consolidate", "prune"]
 PHASES: tuple[PhaseName, ...] = get_args(PhaseName)
 StepName = Literal["orient", "gather_signal", "consolidate", "prune", "verify"]
 STEPS: tuple[StepName, ...] = get_args(StepName)
-"""What may have settings of its own: the phases, and the verification that ends two of them."""
+"""The steps that may have their own settings: the phases, and `verify`, which ends two of them."""
 
 
 class Setting(Wire):

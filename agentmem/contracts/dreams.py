@@ -19,7 +19,7 @@ from agentmem.values import Wire
 
 
 class DreamInput(Wire):
-    """What starts the `agent_dream` workflow; people may start it by hand with agent and scope.
+    """The input of the `agent_dream` workflow; people may start it by hand with agent and scope.
 
     Attributes:
         agent: Whose facts: the agent of the long-term memory.
@@ -54,7 +54,7 @@ class DreamInput(Wire):
 
 
 class Begun(Wire):
-    """How a dream begins.
+    """The result of a dream's beginning.
 
     Attributes:
         status: `ready`, `nothing_new`, `skipped`, or `delegated` when the workflow does not run
@@ -111,7 +111,7 @@ class Trace(Wire):
 
 
 class PhaseResult(Wire):
-    """How a phase ended: counts, no memories.
+    """The result of a phase: counts, no memories.
 
     Attributes:
         summary: One line for people, like `12 findings, 40 facts`.

@@ -33,7 +33,7 @@ class Lacking(Wire):
 
 
 class HandOver(Wire):
-    """What starts the `agent_hand_over` workflow: one for each run, working memory and scope.
+    """The input of the `agent_hand_over` workflow: one for each run, working memory and scope.
 
     It names no session: the workflow reads the run that started it, and no other.
 
@@ -69,7 +69,7 @@ class Delivery(Wire):
 
 
 class Delivered(Wire):
-    """What a delivery did.
+    """The result of a delivery.
 
     Attributes:
         store: The scope, its provider resolved.

@@ -21,11 +21,11 @@ DISAPPEARING, DISAPPEARING_SHARE = 5, 0.3
 ADDS, ADDS_PER_MESSAGE = 20, 1
 """New facts per dream: 20, and one for each message."""
 PROTECTED_HOURS = 24
-"""How long a new fact is safe from the cap."""
+"""The number of hours that a new fact is safe from the cap."""
 USED_DAYS = 30
-"""How long a use of a fact counts."""
+"""The number of days that a use of a fact counts."""
 TENTATIVE_DAYS = 30
-"""How long a tentative fact stays that does not rest on a user's words."""
+"""The number of days that a tentative fact stays if it does not rest on a user's words."""
 
 _EPOCH = datetime.min.replace(tzinfo=UTC)
 
@@ -47,7 +47,7 @@ def score(fact: Fact, today: date, used: Mapping[str, date], days: int = USED_DA
 
 
 def protected(fact: Fact, opened_at: datetime) -> bool:
-    """Whether the cap never takes a fact: pinned, written by people or programs, or very young."""
+    """Tell if the cap never takes a fact: pinned, written by people or programs, or very young."""
     young = fact.recorded_at is not None and opened_at - fact.recorded_at < timedelta(
         hours=PROTECTED_HOURS
     )
@@ -123,7 +123,7 @@ def _strength(change: Change) -> tuple[bool, int, int, datetime]:
 
 
 def _is_unbounded(change: Change, view: View) -> bool:
-    """Whether no bound counts a change: code's own, a user's request, or equal values."""
+    """Tell if no bound counts a change: code's own, a user's request, or equal values."""
     if change.verdict == "code":
         return True
     if change.op == "remove" and not change.by:

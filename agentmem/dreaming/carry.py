@@ -20,13 +20,13 @@ from agentmem.values import Wire
 FINDINGS = 100
 """Findings that one dream leaves to the next, at most."""
 ATTEMPTS = 2
-"""How often a finding is offered that was refused; one that only waits for room, without end."""
+"""The number of offers of a refused finding; one that only waits for room has no such limit."""
 _FINAL = ("secret", "own_text", "expired")
 _TEXT = 2_000
 
 
 class Carried(Wire):
-    """What goes along to the next dream.
+    """The findings that go along to the next dream, and the messages that they cite.
 
     Attributes:
         findings: Findings, numbered anew, citing `p1`, `p2`, ...
@@ -58,7 +58,7 @@ async def carried(
 
 
 def is_committed(record: DreamRecord) -> bool:
-    """Whether a dream came to its commit; decisions of people and failed ones did not."""
+    """Tell if a dream came to its commit; decisions of people and failed dreams did not."""
     return record.status != "running" and bool(record.data.get("draft"))
 
 

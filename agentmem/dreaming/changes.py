@@ -1,4 +1,4 @@
-"""What a dream thinks and proposes: orientation, findings, changes.
+"""The conclusions and proposals of a dream: orientation, findings, changes.
 
 Models write these, so no field is required that code can supply, and what code alone may say is
 marked so: a model's word for it is dropped when its hand-in is read.
@@ -28,7 +28,7 @@ class Stale(Wire):
 
 
 class Orientation(Wire):
-    """What orient hands in: where the scope needs work.
+    """The result that orient hands in: where the scope needs work.
 
     Attributes:
         source: By code: whether a model or code's own hints made it.
@@ -60,7 +60,7 @@ class Orientation(Wire):
 
     @property
     def issues(self) -> int:
-        """How many things need work."""
+        """The number of things that need work."""
         return sum(map(len, (self.duplicates, self.contradictions, self.stale, self.too_long)))
 
 

@@ -8,7 +8,7 @@ _ISO = re.compile(r"(\d{4})(?:-(\d{2})(?:-(\d{2}))?)?", re.ASCII)
 
 
 def is_date(text: str, *, interval: bool = False) -> bool:
-    """Whether a text is an ISO day, month or year, or an interval whose end is not before it."""
+    """Tell if a text is an ISO day, month or year, or an interval whose end is not before it."""
     return span(text) is not None and (interval or "/" not in text)
 
 

@@ -1,4 +1,4 @@
-"""What people decide by hand: proposals and held changes applied or discarded, the gate opened.
+"""The decisions that people make: proposals and held changes applied or discarded, the gate opened.
 
 A decision is a record beside the dream's own, under the id `DREAM:DIGEST`, and applies in one
 transaction by the same checks as a dream's commit: a key that has moved since is left alone.
@@ -23,7 +23,7 @@ _LISTED = 500
 
 
 class Decision(Wire):
-    """What became of changes that people decided on.
+    """The outcome of changes that people decided on.
 
     Attributes:
         id: The decision's own id; undoing that takes it back.

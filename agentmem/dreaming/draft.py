@@ -17,7 +17,7 @@ from agentmem.values import JSONObject, Wire
 
 
 class Draft:
-    """What a dream's phases read and propose to change; the store is not touched.
+    """The data that a dream's phases read, and the changes they propose; the store is not touched.
 
     Args:
         facts: The facts of the frozen snapshot, with their evidence.
@@ -238,7 +238,7 @@ class Draft:
 
 
 def _settled(old: Change, new: Change) -> bool:
-    """Whether a new change tells how an old one ended: it was sent again, or corrected."""
+    """Tell if a new change shows how an old one ended: it was sent again, or corrected."""
     if stands(new) and new.op != "confirm":
         return old.fixable and (old.phase, old.key) == (new.phase, new.key)
     return alike(old, new) and (old.status == new.status or old.fixable)

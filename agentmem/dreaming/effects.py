@@ -1,4 +1,4 @@
-"""What a change does: the fact that it leaves, and the writes that it makes."""
+"""The effects of a change: the fact that it leaves, and the writes that it makes."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -27,7 +27,7 @@ NEVER_TRUE = ("correction", "retracted", "asked_to_forget")
 
 
 def stands(change: Change) -> bool:
-    """Whether a change is to be committed, as confirmed or not."""
+    """Tell if a change is to be committed, as confirmed or not."""
     return change.status in ("accepted", "tentative")
 
 
@@ -44,7 +44,7 @@ def touched(change: Change) -> set[str]:
 
 
 def alike(one: Change, other: Change) -> bool:
-    """Whether two changes would do the same, whatever they say of why."""
+    """Tell if two changes would do the same, whatever reasons they give."""
     if (
         one.op in ("remove", "confirm") or other.op in ("remove", "confirm")
     ) and one.op != other.op:
@@ -56,7 +56,7 @@ def alike(one: Change, other: Change) -> bool:
 
 
 def rests_on_facts(change: Change) -> bool:
-    """Whether a change only rewords what is stored, so that the facts are its evidence."""
+    """Tell if a change only rewords what is stored, so that the facts are its evidence."""
     return change.op in ("merge", "condense")
 
 

@@ -1,4 +1,4 @@
-"""How a phase talks with its model: calls and results until it hands in, within its limit."""
+"""The exchange of a phase with its model: calls and results until its hand-in, within its limit."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -13,12 +13,12 @@ from agentmem.messages import Message, Role, ToolCall
 from agentmem.values import JSONObject
 
 RESTS = 3
-"""How often the rest of a reply is asked for that ended at its token limit."""
+"""The number of times that the rest of a reply that ended at its token limit is asked for."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """How a call or a hand-in went.
+    """The outcome of a call or a hand-in.
 
     Attributes:
         text: What the model reads.
@@ -40,7 +40,7 @@ class Work(Protocol):
 
     @property
     def has_changes(self) -> bool:
-        """Whether calls have changed the draft in this phase."""
+        """Tell if calls have changed the draft in this phase."""
         ...
 
     def call(self, tool: str, arguments: JSONObject) -> Outcome:

@@ -6,11 +6,11 @@ from agentmem.memory.providers.protocol import ScopeState
 from agentmem.values import Wire
 
 COOL_DOWNS = (timedelta(hours=1), timedelta(hours=6), timedelta(hours=24))
-"""How long the gate stays shut after the failure that shut it, the next one, and all others."""
+"""The time the gate stays shut after the failure that shut it, the next one, and all others."""
 
 
 class Gate(Wire):
-    """What the gate says.
+    """The gate's decision on whether a scope may dream.
 
     Attributes:
         open: Whether the scope may dream now.

@@ -27,10 +27,10 @@ PATCH = "hand-over"
 """Histories without this mark were recorded when a dream had ten seconds to start, or was lost."""
 
 ANSWER_PATIENCE = timedelta(seconds=2)
-"""How long an answer waits for its store, in workflows that return it when the hooks are done."""
+"""The time that an answer waits for its store, where a workflow returns it after the hooks."""
 
 END_PATIENCE = timedelta(seconds=10)
-"""How long a session that ends, or changes its run, waits for its store."""
+"""The time that a session that ends, or changes its run, waits for its store."""
 
 _NAME_BYTES = 100
 

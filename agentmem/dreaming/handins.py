@@ -34,7 +34,7 @@ _PLACES = 1_000
 
 @dataclass(kw_only=True)
 class HandIn:
-    """What a model handed in, as far as it can be read.
+    """The content that a model handed in, as far as it can be read.
 
     Attributes:
         orientation: Of orient.
@@ -52,7 +52,7 @@ class HandIn:
 
     @property
     def usable(self) -> bool:
-        """Whether anything in it can be used; an empty list is an answer, and can."""
+        """Tell if anything in it can be used; an empty list is an answer, and can be used."""
         return not self.problems or bool(self.findings or self.changes)
 
 

@@ -25,7 +25,7 @@ Declined = Sequence[tuple[str, int, str, int]]
 
 
 class Hints(Wire):
-    """What code sees.
+    """The hints that code finds.
 
     Attributes:
         near_keys: Groups of keys that differ by case, hyphens, underscores or spaces.
@@ -129,7 +129,7 @@ def declined_pairs(hints: Hints, facts: Mapping[str, Fact]) -> list[tuple[str, i
 
 
 def _open(keys: Sequence[str], left: set[frozenset[str]]) -> bool:
-    """Whether a group has a pair that no model has declined."""
+    """Tell if a group has a pair that no model has declined."""
     return any(frozenset(pair) not in left for pair in combinations(keys, 2))
 
 

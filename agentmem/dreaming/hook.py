@@ -35,10 +35,10 @@ from agentmem.policies import MEMORY, dream_run_timeout
 from agentmem.values import clip
 
 START_TIMEOUT = timedelta(seconds=10)
-"""How long a dream had to start in histories that were recorded before there were hand-overs."""
+"""The time that a dream had to start in histories recorded before there were hand-overs."""
 
 DREAM_ID = "dream/"
-"""How the ids of scopes' dreams begin."""
+"""The beginning of the ids of scopes' dreams."""
 
 ID_BYTES = 200
 """The longest plain id; an id of over 1,000 bytes would hang the parent."""
@@ -50,7 +50,7 @@ _NAME_BYTES = 100
 
 
 class HasStore(Protocol):
-    """What a hook needs of a long-term memory."""
+    """The part of a long-term memory that a hook needs."""
 
     @property
     def store(self) -> Store:

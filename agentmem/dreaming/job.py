@@ -89,7 +89,7 @@ class Job:
 
     @property
     def _small(self) -> bool:
-        """Whether requests offer only the phase's own tools: nothing worth caching is shared."""
+        """Tell if requests offer only the phase's own tools: nothing worth caching is shared."""
         return self.desk.kept.sizes.small or len(self.desk.record.snapshot) < FEW_FACTS
 
     def exchange(

@@ -39,7 +39,7 @@ FAILURE_WAIT = timedelta(seconds=8)
 """The longest wait before a phase that failed is tried again."""
 
 GATE_WAIT = timedelta(minutes=1)
-"""How long a dream waits at a shut gate before the signal `more` makes it look again."""
+"""The time that a dream waits at a shut gate before the signal `more` makes it look again."""
 
 Result = TypeVar("Result")
 

@@ -1,4 +1,4 @@
-"""What a dream's model reads: one shared beginning, then a block for each phase.
+"""The text that a dream's model reads: one shared beginning, then a block for each phase.
 
 Data goes as JSON lines between a line `NAME nonce` and a line `END nonce`. JSON holds no line
 breaks, so no message can forge a role, a line or the end of its block. The nonce comes from the

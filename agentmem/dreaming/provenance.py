@@ -24,7 +24,7 @@ _SHOWN_AGAIN = 1_000
 
 
 class Citation(Wire):
-    """What a finding or a change rests on, as far as its form goes.
+    """The evidence that a finding or a change rests on, as far as its form goes.
 
     Attributes:
         evidence: The cited messages that may be evidence, by alias.
@@ -49,7 +49,7 @@ class Citation(Wire):
 
 
 def usable(row: TranscriptRow) -> bool:
-    """Whether a message may be evidence: said in the conversation, not recalled, not forgotten."""
+    """Tell if a message may be evidence: said in the conversation, not recalled, not forgotten."""
     return row.role in _USABLE and not (row.recalled or row.forgotten) and bool(row.text.strip())
 
 
@@ -157,7 +157,7 @@ def _citation(
 
 
 def _agrees(agreed: str, quoted: str, rows: Mapping[str, TranscriptRow]) -> bool:
-    """Whether a message is the user's next one after what the assistant said."""
+    """Tell if a message is the user's next one after what the assistant said."""
     said = rows[quoted]
     if said.role != "assistant" or agreed not in rows:
         return False

@@ -43,7 +43,7 @@ class Asker(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Reply:
-    """What a model answered.
+    """A model's answer.
 
     Attributes:
         message: Its message: text, tool calls, and what its provider wants back unchanged.
@@ -142,7 +142,7 @@ class Replies:
 
 
 _PLAIN: dict[str, JSONObject] = {}
-"""What models of this process were found to refuse, and what is sent to them instead."""
+"""The parameters that models of this process refused, and what is sent to them instead."""
 
 _INSTEAD: tuple[JSONObject, ...] = (
     {"tool_choice": "auto"},

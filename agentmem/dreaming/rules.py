@@ -35,7 +35,7 @@ VALUE_CHARACTERS = 2_000
 EVICTED_SHARE = 0.5
 """The share of a scope that may go for the cap in one dream."""
 RESERVED = ("_", "agentmem.", "agentmem:")
-"""How keys begin that programs keep for themselves."""
+"""The beginnings of keys that programs keep for themselves."""
 
 _NAME, _NAMES = 300, 100
 """Characters of a key or an id that are kept, and how many of them a list has."""
@@ -400,12 +400,12 @@ def check_finding(finding: Finding, view: View) -> Finding:
 
 
 def is_expired(fact: Fact, now: datetime) -> bool:
-    """Whether a fact has passed the day that it was stored with; no model is asked."""
+    """Tell if a fact has passed the day that it was stored with; no model is asked."""
     return fact.expires_at is not None and fact.expires_at <= now
 
 
 def settles(change: Change, view: View) -> bool:
-    """Whether the user says again, in another session, what is not confirmed yet.
+    """Tell if the user says again, in another session, what is not confirmed yet.
 
     That settles a tentative fact or an unconfirmed value, even where no verifier can read it.
     """

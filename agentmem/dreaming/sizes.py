@@ -1,4 +1,4 @@
-"""How much a dream puts before its model at once, by the size of the model's context."""
+"""The amounts of data that a dream shows its model at once, by the size of the model's context."""
 
 from agentmem.values import Wire
 
@@ -34,7 +34,7 @@ _VERIFICATION_BYTES = 120_000
 
 
 class Sizes(Wire):
-    """What fits.
+    """The amounts of data that fit into the model's context.
 
     Attributes:
         prefix: Bytes of facts in the shared beginning.

@@ -22,7 +22,7 @@ from agentmem.values import JSONObject, Wire
 
 
 class Oriented(Wire):
-    """What orient looked over when it last asked a model.
+    """The facts that orient looked over when it last asked a model.
 
     Attributes:
         day: The dream's date.
@@ -34,7 +34,7 @@ class Oriented(Wire):
 
 
 class Kept(Wire):
-    """What a dream's phases keep from each other, in the store.
+    """The data that a dream's phases keep for each other, in the store.
 
     Attributes:
         day: The dream's date, in its zone.
@@ -141,7 +141,7 @@ class Desk:
 
     @property
     def proposes(self) -> bool:
-        """Whether the draft is kept as a proposal instead of applied."""
+        """Tell if the draft is kept as a proposal instead of applied."""
         return self.kept.mode == "propose"
 
     async def stumbled(self, name: str) -> None:

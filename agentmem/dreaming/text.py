@@ -67,7 +67,7 @@ def _letter(char: str) -> str:
 
 
 class Rarity:
-    """How rare each word is in a collection of texts, such as the facts of a scope."""
+    """The rarity of each word in a collection of texts, such as the facts of a scope."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         self._seen: dict[str, int] = {}

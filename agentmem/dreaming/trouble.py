@@ -1,4 +1,4 @@
-"""What becomes of messages that dreams failed on: fewer of them at a time, at last none.
+"""The treatment of messages that dreams failed on: fewer of them at a time, at last none.
 
 Only failures that lie with the input count: a model that hands in nothing, or refuses the prompt.
 A model that cannot be reached says nothing about the messages.
@@ -12,7 +12,7 @@ from agentmem.values import Wire
 
 
 class Portion(Wire):
-    """How many of the new messages a dream takes.
+    """The number of the new messages that a dream takes.
 
     Attributes:
         messages: The first so many.

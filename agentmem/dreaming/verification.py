@@ -98,7 +98,7 @@ Answer = Literal["yes", "no", "unsure"]
 
 
 class Checked(Wire):
-    """How a dream's verification went.
+    """The results of a dream's verification.
 
     Attributes:
         requests: Requests that were made.
@@ -125,7 +125,7 @@ class Checked(Wire):
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """What a verifier says of one change.
+    """A verifier's judgement of one change.
 
     Attributes:
         answers: By question; what it left out is unsure.
@@ -149,7 +149,7 @@ class Reading:
 
     @property
     def can_be_corrected(self) -> bool:
-        """Whether only the wording is wrong: what is said is there, and says something else."""
+        """Tell if only the wording is wrong: what is said is there, and says something else."""
         wrong = {name for name in QUESTIONS if self.answers.get(name) == "no"}
         return wrong <= {"exact", "old"}
 
@@ -324,7 +324,7 @@ def _by_tool(change: Change) -> Change:
 
 
 def _is_ahead(change: Change, view: View) -> bool:
-    """Whether a change tells of a day that is still to come: an appointment, a plan."""
+    """Tell if a change is about a day that is still to come: an appointment, a plan."""
     if change.op not in ("add", "update") or change.until or not change.happened:
         return False
     said = change.said_at.date() if change.said_at else view.today

@@ -1,4 +1,4 @@
-"""What the phases do with what their model says: calls work on the draft, hand-ins are taken."""
+"""The work of phases on what their model says: calls work on the draft, hand-ins are taken."""
 
 from collections.abc import Iterable
 from typing import Any

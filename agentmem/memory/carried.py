@@ -1,4 +1,4 @@
-"""What a working memory hands on to a new run of its workflow, and how that is kept small."""
+"""The data a working memory hands on to a new run of its workflow, and how it is kept small."""
 
 from collections.abc import Callable, Sequence
 
@@ -19,11 +19,11 @@ LEFT = (
 """Stands for messages that had to leave the conversation when it went on in a new run."""
 
 RAW_BYTES = 8 * PACKED_BYTES
-"""Of messages that are tried to be handed on at all: much talk gets 3 to 4 times smaller."""
+"""The most bytes of messages that a run tries to hand on; much talk gets 3 to 4 times smaller."""
 
 
 class CarriedTranscript(Wire):
-    """How far the transcript of one scope is.
+    """The progress of the transcript of one scope.
 
     Attributes:
         store: The scope.

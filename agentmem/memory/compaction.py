@@ -1,4 +1,4 @@
-"""What compaction does to a conversation: when it is due, what is shortened, what is summarised."""
+"""The compaction of a conversation: when it is due, what is shortened, what is summarised."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ SUMMARY_SHARE = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What compaction is to do.
+    """The work that compaction is to do.
 
     Attributes:
         shorten: Ids of tool results to be shown shortened from now on.

@@ -15,7 +15,7 @@ EARLIER = timedelta(days=30)
 
 
 def expired(fact: Fact, now: datetime) -> bool:
-    """Whether a fact is over and not recalled any more, though nobody has removed it yet."""
+    """Tell if a fact has expired and is not recalled any more, though nobody has removed it yet."""
     return fact.expires_at is not None and fact.expires_at <= now
 
 

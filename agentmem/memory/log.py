@@ -8,7 +8,7 @@ from agentmem.messages import Group, Message, Role
 
 
 class MessageLog:
-    """What a working memory holds: every message of the run, and which of them still count.
+    """The content of a working memory: every message of the run, and which of them still count.
 
     Attributes:
         forgotten: Ids of the messages that were taken out for good.

@@ -25,7 +25,7 @@ BATCH_BYTES = 2 * 1024 * 1024
 
 @dataclass(kw_only=True)
 class _Progress:
-    """How far one scope's transcript has the conversation.
+    """The progress of one scope's transcript through the conversation.
 
     Attributes:
         acknowledged: The last sequence number that the store has confirmed.
@@ -56,7 +56,7 @@ class _Progress:
 
 
 class Transcripts:
-    """How far the transcripts of a conversation are, by scope; most have one."""
+    """The progress of a conversation's transcripts, by scope; most conversations have one."""
 
     def __init__(self, carried: Sequence[CarriedTranscript] = (), *, seen: int = 0) -> None:
         """Begin anew, or where the run before stopped, with so many messages looked at."""

@@ -1,4 +1,4 @@
-"""What of a message is kept for dreams: what was said, shortened where it is long, no secrets."""
+"""The part of a message kept for dreams: what was said, shortened if it is long, no secrets."""
 
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime

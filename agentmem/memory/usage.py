@@ -14,7 +14,7 @@ _REMEMBERED = 100_000  # keys of a day; beyond that some are noted again
 
 
 class UsageNotes:
-    """What this worker has noted today. A fact's use counts when a dream must choose."""
+    """The facts whose use this worker noted today. A fact's use counts when a dream must choose."""
 
     def __init__(self) -> None:
         self._day = date.min

@@ -1,1 +1,1 @@
-"""What lies between messages and a model's provider: requests, replies and failures."""
+"""The code between messages and a model's provider: requests, replies and failures."""

@@ -1,4 +1,4 @@
-"""How much a model takes, learned from what it took and what it refused."""
+"""The most tokens that a model takes, learned from what it took and what it refused."""
 
 from typing import Any, cast
 
@@ -11,7 +11,7 @@ LEAST_LEARNED = 1_024
 
 
 class Contexts:
-    """What a worker has learned of the contexts of its models; nothing of it is lasting."""
+    """The facts that a worker has learned of its models' contexts; none of them is lasting."""
 
     def __init__(self) -> None:
         self._passed: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""What is known of a failed model call: from the wire, from structured errors, from exceptions.
+"""The facts known of a failed model call: from the wire, from structured errors, from exceptions.
 
 Status and structured codes are evidence in every language; words are not. The class names of
 client libraries are none either: they are chosen by words.
@@ -64,7 +64,7 @@ _CLASS_NAME = re.compile(r"\b\w*(?:Error|Exception|Timeout)\b")
 
 @dataclass(frozen=True, kw_only=True)
 class Sent:
-    """What the code that sent a request knows of it.
+    """The facts about a request that the code that sent it knows.
 
     Attributes:
         went_out: Whether a request was handed to the network; None if nobody watched.
@@ -87,7 +87,7 @@ class Sent:
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """What is known of a failed call.
+    """The facts that are known of a failed call.
 
     Attributes:
         cause: The exception that says best what happened.

@@ -19,7 +19,7 @@ from agentmem.models.wordings import shown_text
 
 
 class Kind(StrEnum):
-    """What went wrong; the value is what people read."""
+    """The kind of a failure; the value is what people read."""
 
     OVERFLOW = "the prompt is too long for the model {model}: {said}"
     LARGE = (

@@ -37,16 +37,16 @@ DREAMS_SHARE = 10
 """Every so many requests one is a dream's, while turns wait too: a dream is slow, never stopped."""
 
 _CUT = 0.85
-"""What a refusal leaves of the rate."""
+"""The share of the rate that a refusal leaves."""
 
 _SEARCH = 0.05
-"""The same between the first refusal and the second."""
+"""The share that a served request adds between the first refusal and the second."""
 
 _GROWTH = 0.005
-"""What a request that was served adds to the rate, as a share of it; more, the more in a row."""
+"""The share of the rate that a served request adds to it; it grows as more are served in a row."""
 
 _GROWTH_PER_SECOND = 0.03
-"""The same per second, so that a fast provider does not refuse more often than a slow one."""
+"""The growth per second at most, so that a fast provider does not refuse more often than a slow one."""
 
 _log = getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""What a provider wants back unchanged: reasoning, thinking with signatures, its own fields.
+"""The parts that a provider wants back unchanged: reasoning, signed thinking, its own fields.
 
 Each reasoning part is stored with a `type`: `thinking` and `redacted_thinking` blocks as they
 came, `reasoning_content` with its `text` (left out where the blocks say the same), `content` for

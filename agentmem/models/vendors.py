@@ -1,4 +1,4 @@
-"""What differs between vendors of models: their keys, addresses, names, and Ollama's context."""
+"""The differences between vendors of models: their keys, addresses, names, and Ollama's context."""
 
 from collections.abc import Mapping
 
@@ -12,7 +12,7 @@ machine with less than 24 GiB of video memory, and it cuts what is longer withou
 the whole context is taken when a model is loaded, so more is not always better."""
 
 _ESTIMATE_SHARE = 0.75
-"""How full a context may get by the estimate of tokens, which may be too low by a quarter."""
+"""The share of a context that the estimate of tokens may fill: it may be too low by a quarter."""
 
 _CREDENTIALS = {
     "bedrock": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",

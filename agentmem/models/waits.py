@@ -1,4 +1,4 @@
-"""How long a provider asks to wait before the next try."""
+"""The time that a provider asks to wait before the next try."""
 
 import re
 from collections.abc import Callable, Mapping

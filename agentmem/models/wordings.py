@@ -1,4 +1,4 @@
-"""What a provider's error says, made short and safe to show."""
+"""The text of a provider's error, made short and safe to show."""
 
 import json
 import re

@@ -100,7 +100,7 @@ UNITS = {
     )
     for stem in stems.split(" | ")
 }
-"""How the words for units of time begin."""
+"""The beginnings of the words for units of time, and the units."""
 
 WEEKDAYS = _words(
     {

@@ -72,7 +72,7 @@ _SAME = dict(zip(content("live move call job"), content("home home name work"), 
 
 
 class Said(NamedTuple):
-    """What a user states; its key is a fact's or, after "?", words that the fact meant holds."""
+    """A statement of a user; its key is a fact's or, after "?", words that the fact meant holds."""
 
     kind: str
     key: str

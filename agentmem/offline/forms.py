@@ -11,7 +11,7 @@ from agentmem.values import JSONObject, JSONValue
 __all__ = ["STAND_IN", "stand_in"]
 
 STAND_IN = "(offline stand-in, no answer)"
-"""What stands in each free text."""
+"""The value that each free text gets."""
 
 _DEPTH = 32
 _FORMATS = {

@@ -1,4 +1,4 @@
-"""What the offline model says where a summary is asked for: none, but what the user said."""
+"""The offline model's reply where a summary is asked for: no summary, but what the user said."""
 
 import json
 from collections.abc import Sequence

@@ -28,7 +28,7 @@ _PAIRED = re.compile(
 _INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff\u00ad]")
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _ARABIC = re.compile(r"^و?(?:ب?ال|[أيتن](?=\w{3}))?(\w{3,}?)(?:ها|هم|نا|ه|ي|ك)?$")
-"""What Arabic puts before and after a word: and, the, I, he; his, my, your."""
+"""The parts that Arabic puts before and after a word: and, the, I, he; his, my, your."""
 _SENTENCE = re.compile(r"(?<=[.!?…])(?<!\s\d\.)(?<!\s\d\d\.)\s+|(?<=[。！？])|\n+")
 
 

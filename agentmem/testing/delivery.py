@@ -1,4 +1,4 @@
-"""How an answer leaves the scripted endpoint: whole, held back for ever, or cut by a reset."""
+"""The ways an answer leaves the scripted endpoint: whole, held back for ever, or cut by a reset."""
 
 from __future__ import annotations
 

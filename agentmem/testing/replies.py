@@ -1,4 +1,4 @@
-"""What a scripted model answers: replies, tool calls, failures, silence and broken connections."""
+"""A scripted model's answers: replies, tool calls, failures, silence and broken connections."""
 
 from __future__ import annotations
 

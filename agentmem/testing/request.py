@@ -1,4 +1,4 @@
-"""What a scripted model records of each request."""
+"""The record that a scripted model keeps of each request."""
 
 from __future__ import annotations
 

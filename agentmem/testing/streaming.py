@@ -20,7 +20,7 @@ PIECE = 12
 
 
 def wants_pieces(request: Request) -> bool:
-    """Whether a request asks for its answer in pieces."""
+    """Tell if a request asks for its answer in pieces."""
     return mapping(request.body).get("stream") is True
 
 

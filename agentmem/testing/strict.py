@@ -74,7 +74,7 @@ def without_reasoning(message: Message) -> dict[str, Any]:
 
 
 def encoding_violations(value: object) -> list[str]:
-    """What keeps a JSON value from standard JSON in UTF-8 (rule 8), in at most one line."""
+    """Return what keeps a JSON value from standard JSON in UTF-8 (rule 8), in at most one line."""
     try:
         json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
@@ -213,7 +213,7 @@ def _reasoning_of(message: Message) -> dict[str, Any]:
 
 
 def _visible(message: Message) -> str:
-    """What a client keeps of a message whatever it does to ids and spelling, as a key."""
+    """Return, as a key, what a client keeps of a message whatever it does to ids and spelling."""
     functions = [shapes.mapping(call.get("function")) for call in shapes.calls(message)]
     calls = [(f.get("name"), shapes.parsed(f.get("arguments"))) for f in functions]
     return json.dumps([shapes.text(message).strip(), calls], sort_keys=True)

@@ -1,4 +1,4 @@
-"""What a docstring says to a model: the first paragraph, and its `Args:` section."""
+"""The text of a docstring that a model reads: the first paragraph, and its `Args:` section."""
 
 import inspect
 import re

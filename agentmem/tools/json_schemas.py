@@ -21,7 +21,7 @@ WORDS = {
     *("exclusiveMaximum", "multipleOf", "minLength", "maxLength", "pattern", "format"),
     *("$ref", "$defs"),
 }
-"""What of JSON Schema is sent. The rest bounds a value more, which the check of a call does too."""
+"""The JSON Schema keywords that are sent. Others bound a value more, as a call's check does too."""
 
 _LOOK_AROUND = "(?"  # no provider's patterns have it
 

@@ -1,4 +1,4 @@
-"""What a tool gave, or how it failed, as the text that a model reads.
+"""The result of a tool, or its failure, as the text that a model reads.
 
 The JSON form of a result, for every Python type:
 
@@ -101,7 +101,7 @@ def error_text(error: BaseException) -> str:
 
 
 class _Reading:
-    """How much of a result was read: one without an end must not be read to the end.
+    """The amount of a result that was read: one without an end must not be read to the end.
 
     Attributes:
         limit: Bytes at which an iterator is read no further.

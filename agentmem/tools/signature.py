@@ -24,7 +24,7 @@ class _Quiet(GenerateJsonSchema):
 
 
 class Signature:
-    """How a tool may be called.
+    """The arguments with which a tool may be called.
 
     Arguments are checked by pydantic's lax rules for JSON: `"3"` is taken for an int, `5` for
     text, an ISO text for a date. Fields that the function does not have are ignored. A default

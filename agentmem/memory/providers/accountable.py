@@ -1,4 +1,4 @@
-"""What lets people trust a store: history, undo, pins, forgetting, erasing, taking facts along."""
+"""The operations that let people trust a store: history, undo, pins, forget, erase, export."""
 
 from collections.abc import Sequence
 from datetime import date, datetime

@@ -21,7 +21,7 @@ _BUGS = (
 
 
 class Unsaid(Exception):
-    """What stands in a history for a driver's error: its kind and place, without its text."""
+    """The stand-in for a driver's error in a history: its kind and place, without its text."""
 
 
 def may_travel(error: BaseException) -> BaseException:

@@ -1,4 +1,4 @@
-"""What every store checks before it touches its database: names, values, times, text."""
+"""The checks of every store before it touches its database: names, values, times, text."""
 
 import json
 import re

@@ -21,7 +21,7 @@ Result = TypeVar("Result")
 Work = Callable[[Connection], Result]
 
 ATTEMPTS = 5
-"""How often a transaction is tried that lost against another one; each waits for its lock first."""
+"""The most attempts at a transaction that loses against others; each waits for its lock first."""
 
 _POOLER = "behind a pooler in transaction mode the URL needs statement_cache_size=0"
 _HINTS = {
@@ -46,7 +46,7 @@ class Database(Protocol):
 
     @property
     def name(self) -> str:
-        """What the database is, for error messages: no address, no credentials."""
+        """The database's name for error messages, without address and credentials."""
         ...
 
     @property

@@ -36,7 +36,7 @@ _LATER: dict[str, JSONObject] = {
     "facts": _NO_STATE,
     "fact_versions": _NO_STATE,
 }
-"""What exports of earlier schemas do not have."""
+"""The values, by table, of columns that exports of earlier schemas do not have."""
 
 _NUMBERS = TypeAdapter(list[int])
 _Row = dict[str, Any]

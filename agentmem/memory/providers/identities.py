@@ -1,4 +1,4 @@
-"""What a provider's identity means on this worker: which file, which URL, whose function."""
+"""The meaning of a provider's identity on this worker: which file, which URL, whose function."""
 
 import os
 import re

@@ -24,13 +24,13 @@ TOGETHER = 32
 """The most operations that the thread takes at once."""
 
 IDLE_SECONDS = 60.0
-"""How long a thread waits for work before it ends: a worker may be asked for stores of many names,
-each once."""
+"""The number of seconds that a thread waits for work before it ends: a worker may be asked for
+stores of many names, each once."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How an operation ended: its result, or the error that it raised."""
+    """The outcome of an operation: its result, or the error that it raised."""
 
     result: Any = None
     error: BaseException | None = None
@@ -100,7 +100,7 @@ class Lane:
 
 @dataclass
 class _State:
-    """What a lane and its thread share.
+    """The state that a lane and its thread share.
 
     Attributes:
         lock: Held while an operation is put in the queue, and while a thread decides to end.

@@ -1,4 +1,4 @@
-"""What is known of facts whose store keeps their values alone, in the worker's own store.
+"""The known metadata of facts whose store keeps their values alone, in the worker's own store.
 
 The own store holds a fact of the same key there, whose value is a digest of the real one: with its
 state, trust, times, writer and evidence. If the real value was changed behind our back, the digest
@@ -14,7 +14,7 @@ from agentmem.values import JSONValue
 
 
 class Origins:
-    """What is known of the facts of one scope.
+    """The known metadata of the facts of one scope.
 
     Args:
         own: The worker's own store.

@@ -26,7 +26,7 @@ DRIVER_ERRORS: tuple[type[Exception], ...] = (
     *(asyncpg.PostgresError, asyncpg.InterfaceError),
     AsyncAdapt_asyncpg_dbapi.Error,  # where SQLAlchemy's pool is asked directly
 )
-"""What asyncpg raises, past SQLAlchemy's connection."""
+"""The errors that asyncpg raises when it is used past SQLAlchemy's connection."""
 
 
 class LostToAnother(Exception):

@@ -1,4 +1,4 @@
-"""What a memory store is: the contract of five methods, and the one that makes dreams safe.
+"""The contracts of a memory store: one of five methods, and one that makes dreams safe.
 
 Implement `MemoryProvider` to bring a store of your own. Implement `TransactionalProvider` too, and
 dreams on it commit in one transaction, can be undone, and keep their evidence beside the facts.

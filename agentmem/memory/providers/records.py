@@ -1,4 +1,4 @@
-"""What a store keeps beside facts: what was said, how far dreams have read, and dreams."""
+"""The records of a store beside facts: what was said, how far dreams have read, and dreams."""
 
 from datetime import datetime
 
@@ -56,7 +56,7 @@ class MessageId(Wire):
 
 
 class ScopeState(Wire):
-    """What the failure gate knows of a scope; lives outside the user's facts.
+    """The failure gate's state for a scope; it lives outside the user's facts.
 
     Attributes:
         failures: Attempts since the last dream that went well, the running one included.
@@ -68,7 +68,7 @@ class ScopeState(Wire):
 
 
 class DreamRecord(Wire):
-    """What a store keeps of one dream: its frozen view, its draft and how it ended.
+    """A store's record of one dream: its frozen view, its draft and how it ended.
 
     Attributes:
         id: The dream's run id.

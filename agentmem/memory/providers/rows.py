@@ -15,7 +15,7 @@ SAID = (
     *("trust", "importance", "kind", "writer", "said_at", "valid_from", "valid_to", "expires_at"),
     *("state", "unconfirmed", "was", "author"),
 )
-"""What a write says of its fact, in addition to the value: columns that have these names."""
+"""The fields of a write that describe its fact, besides the value; columns have the same names."""
 
 Item = TypeVar("Item")
 

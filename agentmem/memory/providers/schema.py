@@ -89,7 +89,7 @@ facts = Table(
     _number("version"),
     *_said_of_a_fact(),
 )
-"""What is current: one row a key."""
+"""The current facts: one row a key."""
 
 fact_versions = Table(
     "agentmem_fact_versions",
@@ -131,7 +131,7 @@ fact_confirmations = Table(
     _name("change_id"),
     *(_text("trust"), _time("said_at", nullable=True), _text("places")),
 )
-"""What a dream's confirmation found: trust and time before it, and where its evidence stands."""
+"""The trust and time before a dream's confirmation, and the places of the evidence it added."""
 
 fact_usage = Table(
     "agentmem_fact_usage",
@@ -148,7 +148,7 @@ calls = Table(
     _text("versions"),
     _time("at"),
 )
-"""What each named write returned, so that its repeat returns the same and changes nothing."""
+"""The result of each named write, so that its repeat returns the same and changes nothing."""
 
 transcript = Table(
     "agentmem_transcript",
@@ -165,7 +165,7 @@ transcript = Table(
         sqlite_where=text("consumed_at IS NOT NULL"),
     ),
 )
-"""What was said, for the next dream; `at_offset` keeps the speaker's zone, in seconds."""
+"""The messages, kept for the next dream; `at_offset` keeps the speaker's zone, in seconds."""
 
 cursors = Table(
     "agentmem_cursors",
@@ -175,7 +175,7 @@ cursors = Table(
     _name("dream"),
     _time("moved_at"),
 )
-"""How far dreams have read each session's memory."""
+"""The position up to which dreams have read each session's memory."""
 
 dreams = Table(
     "agentmem_dreams",
@@ -203,7 +203,7 @@ scope_state = Table(
     _number("failures"),
     _time("last_attempt", nullable=True),
 )
-"""What the failure gate counts."""
+"""The counts of the failure gate."""
 
 _PREFIX = "agentmem_"
 _ORDER = (

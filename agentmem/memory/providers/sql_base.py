@@ -1,4 +1,4 @@
-"""What every part of a store over a database does: hand its work to the database."""
+"""The base of every part of a store over a database: it hands its work to the database."""
 
 from collections.abc import Callable
 from typing import Concatenate, ParamSpec, TypeVar

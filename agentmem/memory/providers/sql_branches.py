@@ -1,4 +1,4 @@
-"""What a reset left behind: `temporal workflow reset` takes turns out of a session and goes on.
+"""The turns that a reset left: `temporal workflow reset` takes turns out of a session and goes on.
 
 The session's transcript then holds other words under the numbers, and the ids, of the messages that
 follow. They leave for a session of their own, which no dream reads, and so does what refers to

@@ -118,7 +118,7 @@ def _is_of(quote: str, text: str) -> bool:
 
 
 def _names_message(kept: JSONObject) -> bool:
-    """Whether a quote says which message it is of; those of findings and changes do not."""
+    """Tell if a quote says which message it is of; those of findings and changes do not."""
     return kept.keys() >= MessageId.model_fields.keys()
 
 

@@ -31,7 +31,7 @@ _GIVEN = (*_KEY, "value", "recorded_at", *SAID)
 
 
 def may_set(checked: Checked) -> bool:
-    """Whether a write is a set and nothing else: no evidence, no name of its call."""
+    """Tell if a write is a set and nothing else: it has no evidence, and its call has no name."""
     write = checked.write
     return write.op == "set" and not write.evidence and not checked.idempotency
 

@@ -166,7 +166,7 @@ def _of_dream(
 
 
 def _confirmed_since(connection: Connection, place: Place, row: Confirmation) -> bool:
-    """Whether another dream has confirmed the same version after this one."""
+    """Tell if another dream has confirmed the same version after this one."""
     table = fact_confirmations.c
     others = select(table.places).filter_by(
         **place._asdict(), key=row["key"], version=row["version"]

@@ -74,7 +74,7 @@ class Versions:
 
 
 def is_copy(row: RowMapping | Mapping[str, Any]) -> bool:
-    """Whether a version holds what an earlier one held."""
+    """Tell if a version holds what an earlier one held."""
     return _source(row) != row["version"]
 
 

@@ -20,7 +20,7 @@ from agentmem.memory.providers.migrate import upgrade
 from agentmem.memory.providers.ready import Once, Ready
 
 BUSY_SECONDS = 10.0
-"""How long a statement waits for another process's lock before it counts as lost."""
+"""The seconds that a statement waits for another process's lock before it counts as lost."""
 
 
 class SqliteDatabase:

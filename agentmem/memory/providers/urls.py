@@ -33,9 +33,9 @@ LEASE = {
     "idle_in_transaction_session_timeout": "20s",
     "lock_timeout": "8s",
 }
-"""How long a worker that vanished in the middle of a transaction keeps its locks, and how long
-another one waits for a lock: less than an activity on a store may take (10 seconds), so that its
-error says what it waited for. The activity's retries outlast the lease."""
+"""The time for which a worker that vanished in the middle of a transaction keeps its locks, and for
+which another one waits for a lock. That wait is shorter than an activity on a store may take (10
+seconds), so that its error says what it waited for. The activity's retries outlast the lease."""
 
 _KEEPALIVES = {
     "tcp_keepalives_idle": "10",

@@ -1,4 +1,4 @@
-"""What undo and retention need: what confirmations found, and an index of what was read."""
+"""A table and an index for undo and retention: what confirmations found, and what was read."""
 
 import sqlalchemy as sa
 from alembic import op

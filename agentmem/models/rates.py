@@ -46,7 +46,7 @@ _GROWTH = 0.005
 """The share of the rate that a served request adds to it; it grows as more are served in a row."""
 
 _GROWTH_PER_SECOND = 0.03
-"""The growth per second at most, so that a fast provider does not refuse more often than a slow one."""
+"""The most growth per second, so that a fast provider refuses no more often than a slow one."""
 
 _log = getLogger(__name__)
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from benchmarks.report import FIGURES, Sheet, benchmark, put
 
 EARLIER = FIGURES / "earlier.json"
-"""What the run before the last is compared by."""
+"""The file of the figures of the run before the last, which are compared with the last."""
 
 CLOSE = 0.10
 
@@ -24,7 +24,7 @@ class _Row:
 
     @property
     def apart(self) -> float | None:
-        """How far the last is from the earlier, as a part of the earlier."""
+        """The difference of the last from the earlier, as a part of the earlier."""
         if self.earlier is None or self.last is None:
             return None
         return abs(self.last - self.earlier) / self.earlier if self.earlier else abs(self.last)
@@ -39,7 +39,7 @@ class _Row:
 
 @dataclass(frozen=True, kw_only=True)
 class Compared:
-    """What a whole run is compared by.
+    """The figures by which a whole run is compared.
 
     Attributes:
         run: When it began, and its commit.

@@ -20,7 +20,7 @@ class Said:
 
 @dataclass(frozen=True, kw_only=True)
 class Probe:
-    """What the facts must tell afterwards: one of these words; and none of those."""
+    """The words that the facts must tell afterwards (one of `any_of`) or must not (`none_of`)."""
 
     any_of: tuple[str, ...] = ()
     none_of: tuple[str, ...] = ()

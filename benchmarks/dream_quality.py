@@ -1,4 +1,4 @@
-"""How good dreams are: planted facts, harm, cost; no judge, only what can be counted.
+"""Measure how good dreams are: planted facts, harm, cost; no judge, only what can be counted.
 
     python -m benchmarks.dream_quality gold bad rules
     python -m benchmarks.dream_quality openai/gpt-4o-mini --runs 3

@@ -62,7 +62,7 @@ class Unanswered(Exception):
 
 @dataclass(kw_only=True)
 class Outcome:
-    """What a dream made of one case.
+    """The result of a dream on one case.
 
     Attributes:
         case: Its id.
@@ -167,7 +167,7 @@ def scripted(case: JSONObject, how: Verifying) -> Script:
 
 
 def _holds(line: JSONObject, case: JSONObject) -> bool:
-    """Whether a line of a verify request is a change of a good case, and not altered."""
+    """Tell if a line of a verify request is a change of a good case, and not altered."""
     if case["set"] != "good":
         return False
     same = [one for one in [*case["changes"], *case["prune"]] if one["key"] == line["key"]]

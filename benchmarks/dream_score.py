@@ -1,4 +1,4 @@
-"""What a dream did to a case, counted."""
+"""The counts of what a dream did to a case."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from benchmarks.dream_case import Case
 
 @dataclass(kw_only=True)
 class Tally:
-    """What was counted over all cases."""
+    """The counts over all cases."""
 
     planted: int = 0
     kept: int = 0

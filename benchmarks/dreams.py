@@ -43,7 +43,7 @@ median is kept: requests, prompts and history are the same each time."""
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """What one dream took; bytes of prompts as they are sent, tools included."""
+    """The measurements of one dream; bytes of prompts are counted as sent, tools included."""
 
     facts: int
     messages: int

@@ -1,4 +1,4 @@
-"""What turns are measured against: one workflow on bare Temporal, in three ways.
+"""The floor that turns are measured against: one workflow on bare Temporal, in three ways.
 
 `bare`: an update and an activity that answers by itself. `held`: the activity asks the model, and
 the worker holds the conversation in memory, so that only what agentmem adds counts (a worker that

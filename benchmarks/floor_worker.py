@@ -25,7 +25,7 @@ from benchmarks.floor_session import FloorSession, Message
 from benchmarks.texts import asked, page_text
 
 HELD_BYTES = 200_000
-"""Of conversation that a request carries: what agentmem's budget of 50,000 tokens is in English."""
+"""The most bytes of conversation in a request: agentmem's budget, 50,000 tokens, in English."""
 
 
 class FloorActivities:

@@ -1,4 +1,4 @@
-"""What the benchmarks must hold and whether they do: one table of all goals.
+"""One table of all goals that the benchmarks must meet, and of whether they meet them.
 
 The page explains each goal that is missed, in an item of a list below the table: `- Missed: `, the
 goal as the table has it, a full stop, and why. A test holds the page to that.

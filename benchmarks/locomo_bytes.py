@@ -28,7 +28,7 @@ SIZES = (100, 1_000)
 """Characters of a message and of an answer."""
 
 Said = dict[str, str]
-"""What a user says, in order, and the answers."""
+"""The user's messages, in order, each with its answer."""
 
 
 class Talker(Model):

@@ -1,4 +1,4 @@
-"""How much of what is asked later do a dream's facts rest on: LoCoMo, without a judge.
+"""Measure how much of what is asked later a dream's facts rest on: LoCoMo, without a judge.
 
     python -m benchmarks.locomo_lines PATH/locomo10.json
     python -m benchmarks.locomo_lines PATH/locomo10.json --model openai/gpt-4o-mini --keys 100
@@ -33,7 +33,7 @@ from tests.dreams import STORE, Scene
 
 CITATIONS = 3
 Cited = list[list[str]]
-"""Of each fact, the turns it cites."""
+"""The turns that each fact cites."""
 
 
 @dataclass(kw_only=True)
@@ -55,7 +55,7 @@ class Talk:
 
 @dataclass(kw_only=True)
 class Lines:
-    """What was counted over all conversations."""
+    """The counts over all conversations."""
 
     asked: int = 0
     found: int = 0

@@ -1,4 +1,4 @@
-"""What is measured of long-term memory: each operation, on the bare driver and on ours."""
+"""The measurements of long-term memory: each operation, on the bare driver and on ours."""
 
 import asyncio
 import tempfile

@@ -74,7 +74,7 @@ _ALL = (
 
 
 class Floor(Protocol):
-    """What is measured, on a bare driver."""
+    """The operations that are measured, on a bare driver."""
 
     async def recall(self, scope: str, key: str) -> object:
         """Read one fact."""

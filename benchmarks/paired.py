@@ -18,7 +18,7 @@ Operation = Callable[[int], Awaitable[object]]
 
 @dataclass(frozen=True)
 class Pair:
-    """What a comparison gave.
+    """The result of a comparison.
 
     Attributes:
         floor: The floor's median rate, operations a second.

@@ -1,4 +1,4 @@
-"""What Linux says of other processes: processor time, memory, whose children they are."""
+"""Linux's data on other processes: processor time, memory, whose children they are."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""What the benchmarks have in common: the machine, tables, files of figures, the documentation."""
+"""The parts that the benchmarks share: the machine, tables, files of figures, the documentation."""
 
 import argparse
 import asyncio
@@ -24,7 +24,7 @@ RUN, COMMIT = "AGENTMEM_BENCHMARKS_RUN", "AGENTMEM_BENCHMARKS_COMMIT"
 """Variables by which a run of all tells each benchmark when the run began, and of which commit."""
 
 Figures: TypeAlias = dict[str, Any]
-"""What a benchmark measured, as JSON."""
+"""The figures that a benchmark measured, as JSON."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +50,7 @@ class Sheet:
 
 @dataclass(frozen=True, kw_only=True)
 class Goal:
-    """What a benchmark must hold, and the figure that is furthest from it.
+    """A goal that a benchmark must meet, and the figure that is furthest from it.
 
     Attributes:
         what: In words, with its limit.
@@ -68,7 +68,7 @@ class Goal:
 
     @property
     def met(self) -> bool:
-        """Whether the worst figure is within the limit."""
+        """Tell if the worst figure is within the limit."""
         return self.worst >= self.limit if self.least else self.worst <= self.limit
 
 

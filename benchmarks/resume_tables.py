@@ -1,4 +1,4 @@
-"""What `benchmarks/resume.py` found: its tables, its ratios, its goals."""
+"""The results of `benchmarks/resume.py`: its tables, its ratios, its goals."""
 
 import statistics
 from collections.abc import Sequence

@@ -48,7 +48,7 @@ TOOLS = {
     "memory": [schema for _, schema in MEMORY_TOOLS.values()],
     "dreamer": [schema for _, schema in MEMORY_TOOLS.values()],
 }
-"""What a floor's model is offered, as it is with our agent of that name."""
+"""The tools that a floor's model is offered, the same as our agent of that name has."""
 
 BARE, FLOOR, FREE, NAIVE, OURS = "bare", "held", "held, free", "naive", "agentmem"
 """The contenders: floor A, floor B, B outside of the sandbox, the whole conversation in each call,
@@ -57,7 +57,7 @@ and ours."""
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """What all contenders share.
+    """The resources that all contenders share.
 
     Attributes:
         client: Of the server.

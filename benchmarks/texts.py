@@ -1,4 +1,4 @@
-"""What users and tools say in the benchmarks; imports nothing, so that floors can use it."""
+"""The texts of users and tools in the benchmarks; the module imports nothing: floors can use it."""
 
 PAGE_BYTES = 1_000
 
@@ -7,7 +7,7 @@ CITIES = ("Lisbon", "Oslo", "Riga", "Graz", "Turin", "Ghent", "Porto", "Lille", 
 
 
 def question(number: int, tools: int = 0, size: int = 1_000, *, fact: bool = False) -> str:
-    """What a user says.
+    """Return a user's message.
 
     Args:
         number: Of the turn.

@@ -1,4 +1,4 @@
-"""What `benchmarks/throughput.py` found: its tables, its ratios, its goals."""
+"""The results of `benchmarks/throughput.py`: its tables, its ratios, its goals."""
 
 import statistics
 

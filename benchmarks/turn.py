@@ -26,7 +26,7 @@ from benchmarks.turn_cases import CASES, MARKS, Case
 from benchmarks.turn_sheets import goals, ratios, sheets, sizes
 
 PAIRS = 30
-"""Of turns, for a ratio of times: the last ones before a mark."""
+"""The number of turns, the last ones before a mark, that give a ratio of times."""
 
 SHORT = 3
 """Sessions that end at the first mark, so that it has as many pairs as others."""
@@ -37,7 +37,7 @@ SIZED = 10
 
 @dataclass(kw_only=True)
 class Record:
-    """What a contender's session took.
+    """The measurements of a contender's session.
 
     Attributes:
         wall: Seconds of each turn.
@@ -179,7 +179,7 @@ def _times(ours: list[Record], floor: list[Record], mark: int) -> tuple[float, f
 
 @dataclass(frozen=True, kw_only=True)
 class Mean:
-    """Of a turn: processor seconds, and what it adds to the history, new runs included."""
+    """The means of a turn: processor seconds, and the growth of the history, new runs included."""
 
     worker: float
     server: float

@@ -1,4 +1,4 @@
-"""What sessions a turn is measured in: the contenders, their tools, the size of what is said."""
+"""The sessions that a turn is measured in: contenders, their tools, the size of what is said."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What is shown and compared of the turns that were measured."""
+"""The tables and the comparisons of the turns that were measured."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -10,7 +10,7 @@ DREAMS = "dreams"
 """The case whose turns start dreams: it has no goal."""
 
 FLAT = 1.1
-"""What a later turn may take of an early one, for a session to be called flat."""
+"""The largest ratio of a later turn to an early one at which a session is called flat."""
 
 COLUMNS = (
     *("session", "turn", "contender", "ms", "ms / held", "middle half", "ms / held, free"),

@@ -13,13 +13,13 @@ LONG = 200
 """Turns of the session after which a worker's memory is read."""
 
 SAMPLES = 3
-"""Of a process's memory, each of a process of its own."""
+"""The number of samples of a process's memory, each from a process of its own."""
 
 CACHED, EVICTED = 300, 300
 """Sessions by which memory a session is measured: those that a cache takes, those after them."""
 
 AT_ONCE, EACH = 50, 3
-"""How many of those talk at a time, and the turns that each takes."""
+"""The number of those that talk at a time, and the number of turns that each takes."""
 
 BOTH = "temporalio, litellm"
 OWN = f"{BOTH}, sqlalchemy"

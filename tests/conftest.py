@@ -1,4 +1,4 @@
-"""What every test may use: a real Temporal server, a client, a clean environment."""
+"""The resources that every test may use: a real Temporal server, a client, a clean environment."""
 
 import os
 import shutil

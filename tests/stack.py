@@ -34,7 +34,7 @@ class Stack:
 
     @property
     def task_queue(self) -> str:
-        """What the worker polls."""
+        """The task queue that the worker polls."""
         return self.configuration.settings.task_queue
 
     async def start(self, **request: Any) -> WorkflowHandle[Any, Any]:

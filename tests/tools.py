@@ -17,7 +17,7 @@ class Wiping(BaseModel):
 
 
 runs: list[str] = []
-"""What ran, in order."""
+"""The tool calls that ran, in order."""
 
 
 @tool

@@ -35,7 +35,7 @@ SMALL_CACHE = 20_000
 
 
 def said(kind: str, number: int) -> str:
-    """What the user says; every fourth message is too large for the small cache."""
+    """Return what the user says; every fourth message is too large for the small cache."""
     return f"{kind} {number} ".ljust(120_000 if number % 4 == 1 else 1_500, "x")
 
 

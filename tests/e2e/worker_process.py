@@ -40,7 +40,7 @@ class WorkerProcess:
 
     @property
     def text(self) -> str:
-        """What it has written so far."""
+        """The text that the process has written so far."""
         return "\n".join(self.lines)
 
     async def says(self, text: str, seconds: float = 150) -> str:

@@ -1,4 +1,4 @@
-"""What a session said that was terminated: the scope's next dream collects it from Temporal."""
+"""The scope's next dream collects from Temporal what a terminated session said."""
 
 import asyncio
 import uuid

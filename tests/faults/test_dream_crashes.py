@@ -54,7 +54,7 @@ ROOT = Path(__file__).parents[2]
 
 
 ASKING = ("orient", "gather_signal", "consolidate", "verify", "prune")
-"""What asks the model in such a dream, in order: the phases, and the verification of changes."""
+"""The steps of such a dream that ask the model, in order: phases, and the check of changes."""
 
 
 def learned() -> Script:

@@ -1,4 +1,4 @@
-"""What was said reaches memory though its store is away, slow or busy when the session ends."""
+"""A session's words reach memory even if the store is away, slow or busy when the session ends."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""What importing costs: no database driver and no model library in workflow code."""
+"""The cost of imports: workflow code loads no database driver and no model library."""
 
 import subprocess
 import sys

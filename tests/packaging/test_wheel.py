@@ -1,4 +1,4 @@
-"""What the wheel holds, and that it names no registry."""
+"""The contents of the wheel, and the requirements, which name no registry."""
 
 import subprocess
 import sys

@@ -27,7 +27,7 @@ def on_postgresql(url: str, pool_size: int = 10) -> SqlProvider:
 
 
 async def idle(provider: SqlProvider) -> bool:
-    """Whether no connection is at work any more, after what is under way has ended."""
+    """Wait for what is under way to end, and tell if no connection is at work any more."""
     for _ in range(500):
         if provider.database.checked_out == 0:
             return True

@@ -20,7 +20,7 @@ from agentmem.memory.providers.urls import postgresql_address
 
 ROOT = Path(__file__).parents[2]
 TASKS, TURNS, KEYS, DREAMS = 32, 8, 8, 6
-"""What each process of `one_scope` does."""
+"""The numbers of tasks, turns, keys and dreams in each process of `one_scope`."""
 
 
 async def start(work: str, where: str, processes: int) -> asyncio.subprocess.Process:

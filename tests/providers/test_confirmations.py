@@ -71,7 +71,7 @@ async def test_trust_rises_and_never_falls(store: SqlProvider) -> None:
 
 
 async def test_a_missing_key_is_confirmed_by_nothing(store: SqlProvider) -> None:
-    """What is not there, or not any more, stays so."""
+    """A key that does not exist, or no longer exists, stays missing."""
     await store.memorize("a", "s", "gone", 1)
     await store.forget("a", "s", "gone")
     assert await store.write("a", "s", [confirm("gone", 1), confirm("never", 1)]) == [0, 0]

@@ -227,7 +227,7 @@ async def test_a_range_that_skips_rows_is_refused(store: SqlProvider) -> None:
 
 
 async def test_a_crash_before_the_commit_changes_nothing(store: SqlProvider) -> None:
-    """What fails in the middle of a commit leaves facts, cursors and gate as they were."""
+    """A failure in the middle of a commit leaves facts, cursors and gate as they were."""
     await store.memorize("a", "s", "k", 1)
     await store.append("a", "s", rows(1, 2))
     ranges = [Range(session="r1", memory="wm0", first=1, last=2)]

@@ -1,4 +1,4 @@
-"""What a driver raises comes out as `ProviderError`, without addresses, passwords and values."""
+"""A driver's error comes out as `ProviderError`, without addresses, passwords and values."""
 
 import asyncio
 import logging
@@ -153,7 +153,7 @@ def test_what_a_url_may_say(query: str, options: dict[str, str]) -> None:
 
 
 def test_options_that_the_driver_lacks_are_named(caplog: pytest.LogCaptureFixture) -> None:
-    """What libpq knows and asyncpg would send on as a setting is left out, with a warning."""
+    """An option of libpq that asyncpg would send on as a setting is left out, with a warning."""
     with caplog.at_level(logging.WARNING):
         address = postgresql_address("postgres://u:p@h/d?channel_binding=require", "URL")
     assert "channel_binding" not in address.dsn

@@ -1,4 +1,4 @@
-"""What may be stored, exactly as it was given, alike on every store; what may not is refused."""
+"""Data that may be stored are kept exactly as given, alike on every store; others are refused."""
 
 import json
 import math

@@ -176,7 +176,7 @@ async def test_a_time_without_zone_is_refused(store: SqlProvider) -> None:
 
 
 async def test_an_expired_fact_is_not_recalled(store: SqlProvider) -> None:
-    """What has expired is no answer any more, but stands in `entries` until a dream removes it."""
+    """An expired fact is no answer any more, but stands in `entries` until a dream removes it."""
     for key, seconds in (("past", -1), ("future", 3600)):
         expires = datetime.now(UTC) + timedelta(seconds=seconds)
         await store.write("a", key, [Write(key=key, value=1, expires_at=expires)])

@@ -12,7 +12,7 @@ from agentmem.memory.providers.registry import Providers
 
 
 def threads() -> int:
-    """How many threads stores have."""
+    """Count the threads that stores have."""
     return sum(thread.name == "agentmem-sqlite" for thread in threading.enumerate())
 
 

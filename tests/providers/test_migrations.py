@@ -27,7 +27,7 @@ HEAD = "0004"
 
 
 def differences(connection: Connection) -> list[Any]:
-    """What the migrated database lacks of the schema that the code uses."""
+    """Return the differences of the migrated database from the schema that the code uses."""
     context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
     return list(compare_metadata(context, metadata))
 
@@ -38,7 +38,7 @@ def versions(connection: Connection) -> list[str]:
 
 
 async def test_the_steps_lead_to_the_schema_in_use(store: SqlProvider) -> None:
-    """What the migrations make is what the statements expect, and its version is recorded."""
+    """The migrations make the schema that the statements expect, and its version is recorded."""
     assert await store.database.write(differences) == []
     assert await store.database.read(versions) == [HEAD]
 
@@ -88,7 +88,7 @@ async def test_several_stores_open_at_once(tmp_path: Path, postgres_server: Post
 
 
 def test_the_names_of_the_files_are_the_steps() -> None:
-    """Whether a database is up to date is known by the files' names, without Alembic."""
+    """The files' names tell if a database is up to date, without Alembic."""
     config = Config()
     config.set_main_option("script_location", str(Path(migrate.__file__).parent / "migrations"))
     steps = ScriptDirectory.from_config(config).walk_revisions()

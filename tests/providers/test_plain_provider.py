@@ -114,7 +114,7 @@ async def test_a_version_is_the_values_digest(plain: PlainProvider) -> None:
 
 
 async def test_the_users_errors_are_wrapped(plain: PlainProvider, theirs: FiveMethods) -> None:
-    """What their code raises comes out as `ProviderError`, its text only in the cause."""
+    """An error that their code raises comes out as `ProviderError`, its text only in the cause."""
     theirs.fail = ConnectionError("redis://:pa55word@host")
     with pytest.raises(ProviderError, match=r"'redis' failed: ConnectionError$") as failed:
         await plain.recall("a", "s")
@@ -227,7 +227,7 @@ async def test_long_agent_names_have_records_too(plain: PlainProvider) -> None:
 async def test_a_value_that_is_no_json_is_a_failure_of_the_store(
     plain: PlainProvider, theirs: FiveMethods
 ) -> None:
-    """What somebody else put there and JSON cannot carry is reported with its key."""
+    """A value that somebody else put there and JSON cannot carry is reported with its key."""
     theirs.facts["a", "s"] = {"odd": {1, 2}}
     with pytest.raises(ProviderError, match="'odd'"):
         await plain.entries("a", "s")

@@ -19,7 +19,7 @@ SECRET = "postgresql://someone:pa55word@db.example:5433/agents?sslmode=require"
 
 
 def is_empty(folder: Path) -> bool:
-    """Whether a folder holds nothing."""
+    """Tell if a folder holds nothing."""
     return not any(folder.iterdir())
 
 
@@ -52,7 +52,7 @@ def test_a_relative_sqlite_url_is_told_absolutely(tmp_path: Path) -> None:
     "url", ["mysql://h/d", "db.example", "sqlite:agents.db", "sqlite://host/x"]
 )
 def test_other_databases_are_refused(tmp_path: Path, url: str) -> None:
-    """What is neither PostgreSQL nor SQLite is refused at once, with what to write."""
+    """A URL of neither PostgreSQL nor SQLite is refused at once, with what to write."""
     with pytest.raises(ConfigurationError, match=r"AGENTMEM_DATABASE_URL.*postgresql://.*sqlite:"):
         Providers(tmp_path, url)
 

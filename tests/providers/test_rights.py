@@ -144,7 +144,7 @@ DAMAGE: list[tuple[str, JSONObject]] = [
 
 
 async def test_an_import_never_makes_a_scope_unreadable(store: SqlProvider) -> None:
-    """What no later read could make sense of is refused before anything is stored."""
+    """Data that no later read could make sense of are refused before anything is stored."""
     await lived_in(store)
     taken = await store.export("a", "s")
     for table, change in DAMAGE:
@@ -208,7 +208,7 @@ async def test_a_forgotten_message_is_blank_everywhere(store: SqlProvider) -> No
 
 
 async def test_a_draft_does_not_quote_what_was_forgotten(store: SqlProvider) -> None:
-    """What a dream had read before it was forgotten comes back by no commit, draft or reply."""
+    """Text that a dream read before it was forgotten comes back by no commit, draft or reply."""
     await store.append("a", "s", rows(1, 2))
     read = [Range(session="r1", memory="wm0", first=1, last=2)]
     said = Evidence(session="r1", memory="wm0", message="m1", said_at=START, quote="hello")
@@ -261,7 +261,7 @@ async def test_what_was_made_of_a_forgotten_message_is_not_saved(store: SqlProvi
 
 
 async def test_an_erased_scope_takes_no_reply(store: SqlProvider) -> None:
-    """What a dream's model answers after its scope was erased is not kept."""
+    """A reply that a dream's model gives after its scope was erased is not kept."""
     await lived_in(store)
     await store.erase("a", "s")
     reply = ReplyRecord(phase="p", step=0, digest="x", reply={})
@@ -301,7 +301,7 @@ async def test_what_dreams_have_read_goes_in_time(store: SqlProvider) -> None:
 
 
 async def test_a_running_dream_keeps_its_replies(store: SqlProvider) -> None:
-    """What a retried phase needs stays until its dream has ended."""
+    """The replies that a retried phase needs stay until their dream has ended."""
     await store.open_dream("a", "s", DreamRecord(id="d1", opened_at=START))
     await store.save_reply("a", "s", "d1", ReplyRecord(phase="p", step=0, digest="x", reply={}))
     assert await store.expire(datetime.now(UTC) + timedelta(days=1)) == 0

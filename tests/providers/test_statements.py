@@ -1,4 +1,4 @@
-"""How many statements an operation takes, and that they find their rows by the key."""
+"""The number of statements that an operation takes; they find their rows by the key."""
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager

@@ -71,7 +71,7 @@ async def test_what_is_stored_again_has_none(store: SqlProvider) -> None:
 async def test_a_dreams_housekeeping_leaves_none(
     store: SqlProvider, reason: str, left: list[str]
 ) -> None:
-    """Of a dream's and an agent's removals, those that somebody asked for count."""
+    """A removal by a dream or an agent leaves a tombstone only if somebody asked for it."""
     await store.memorize("a", "s", "k", 1)
     await dreamt(store, Write(op="remove", key="k", reason=reason, writer="dream"))
     assert [stone.key for stone in await store.tombstones("a", "s")] == left
@@ -88,7 +88,7 @@ async def test_what_lives_on_under_another_key_is_not_forgotten(store: SqlProvid
 
 
 async def test_a_dream_forgets_as_of_the_words_that_it_obeys(store: SqlProvider) -> None:
-    """What was said between the request and the dream is newer than the request."""
+    """Words said between the request and the dream are newer than the request."""
     await store.write("a", "s", [Write(key="k", value=1), Write(key="bare", value=1)])
     said = [
         Evidence(session="r", memory="wm0", message=f"m{day}", said_at=ASKED - timedelta(days=day))

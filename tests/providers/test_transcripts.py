@@ -81,7 +81,7 @@ async def test_a_gap_is_refused(store: SqlProvider) -> None:
 
 
 async def test_a_session_goes_on_after_its_scope_was_erased(store: SqlProvider) -> None:
-    """What it says from then on is kept, read and consumed; gaps are refused as before."""
+    """The session's messages from then on are kept, read and consumed; gaps are still refused."""
     await store.append("a", "s", rows(1, 5))
     await store.erase("a", "s")
     assert await store.append("a", "s", rows(6, 7)) == 7
@@ -191,7 +191,7 @@ async def rests_on(store: SqlProvider, key: str) -> list[tuple[str, str]]:
 async def test_a_reset_session_leaves_its_old_words(
     store: SqlProvider, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What came after the reset point leaves the session, with the evidence that cites it.
+    """The messages after the reset point leave the session, with the evidence that cites them.
 
     Numbers and ids repeat; the first of the appended messages is one from before the reset.
     """

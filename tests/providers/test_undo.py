@@ -168,7 +168,7 @@ async def test_undone_facts_leave_tombstones(store: SqlProvider) -> None:
 
 
 async def test_undoing_a_removal_leaves_none(store: SqlProvider) -> None:
-    """What stands again was not taken back."""
+    """A fact that stands again was not taken back."""
     await planted(store)
     await dream(store, "d1", c1=[Write(op="remove", key="city", reason="asked_to_forget")])
     assert [stone.key for stone in await store.tombstones("a", "s")] == ["city"]
@@ -281,7 +281,7 @@ async def test_a_pin_is_no_obstacle_to_undo(store: SqlProvider) -> None:
 
 
 async def test_a_pin_since_does_not_hide_a_later_value(store: SqlProvider) -> None:
-    """What was written after the pin is still a conflict."""
+    """A value that was written after the pin is still a conflict."""
     await planted(store)
     await dream(store, "d1", c1=[Write(key="city", value="Rome")])
     await store.pin("a", "s", "city")

@@ -25,7 +25,7 @@ async def test_recorded_histories_replay(path: Path) -> None:
 
 
 def test_there_are_histories_of_each_kind() -> None:
-    """What can be recorded was recorded."""
+    """Each kind of history that can be recorded was recorded."""
     assert {path.stem for path in RECORDED} >= set(RECORDS)
 
 

@@ -51,7 +51,7 @@ def test_an_assistant_is_there_without_a_file() -> None:
 
 
 def test_a_files_assistant_replaces_the_built_in_one(tmp_path: Path) -> None:
-    """What the file says of `assistant` is all that holds; without a word it stays built in."""
+    """The file's fields of `assistant` are all that holds; without any, it stays built in."""
     assert read(tmp_path, "")["assistant"].long_term_memory == "default"
     own = read(tmp_path, '[agents.assistant]\nsystem_prompt = "Rhyme."\n')["assistant"]
     assert own == Definition(name="assistant", system_prompt="Rhyme.", model="")

@@ -1,4 +1,4 @@
-"""What a worker's process asks of its memory allocator."""
+"""The request of a worker's process to its memory allocator."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What a user's module brings to a worker, and which of its names are refused."""
+"""The objects that a user's module brings to a worker, and those of its names that are refused."""
 
 import sys
 from collections.abc import Iterator
@@ -182,6 +182,6 @@ def test_two_of_one_name_are_refused() -> None:
 def test_an_app_may_import_the_model_library(
     tmp_path: Path, modules: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What keeps litellm from fetching a list of prices is there before the app is."""
+    """The setting that keeps litellm from fetching a list of prices is there before the app is."""
     monkeypatch.delenv("LITELLM_LOCAL_MODEL_COST_MAP", raising=False)
     load(tmp_path, 'import os\nassert os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] == "True"\n')

@@ -1,4 +1,4 @@
-"""What a conversation hands on to a new run: nothing that matters is lost, and it stays small."""
+"""The state that a conversation hands on to a new run: nothing needed is lost; it stays small."""
 
 import bz2
 import random
@@ -114,7 +114,7 @@ def test_the_last_format_is_written_and_the_next_one_read() -> None:
 
 
 def test_a_field_that_is_not_known_is_not_dropped() -> None:
-    """What a newer version counts on must not get lost on the way through an older one."""
+    """A field that a newer version counts on must not get lost on the way through an older one."""
     newer = zlib.compress(b'{"next": 5, "from_the_future": 1}')
     with pytest.raises(InvalidInput, match="restore"):
         working_memory(restore=newer)
@@ -133,7 +133,7 @@ def test_packing_changes_nothing_of_the_run() -> None:
 
 
 async def test_names_of_calls_leave_with_their_calls() -> None:
-    """What code called its calls goes along for those that go along: it does not pile up."""
+    """The ids that code gave its calls are handed on only with these calls: they do not pile up."""
     memory = working_memory(window=2)
     for number in range(50):
         await memory.memorize("user", f"question {number}")

@@ -1,4 +1,4 @@
-"""What compaction may do to a conversation, and when."""
+"""The changes that compaction may make to a conversation, and when it may make them."""
 
 import json
 
@@ -25,12 +25,12 @@ def compacting(
 
 
 def due(memory: WorkingMemory, *, prompt_tokens: int = 0, overflow: bool = False) -> Plan | None:
-    """What compaction would do now."""
+    """Return the plan that compaction would carry out now."""
     return plan(memory.log.groups, memory.settings, prompt_tokens=prompt_tokens, overflow=overflow)
 
 
 def due_in_turn(memory: WorkingMemory, *, prompt_tokens: int = 0, overhead: int = 0) -> Plan | None:
-    """What compaction would do now, before the next model call of the running turn."""
+    """Return the plan of a compaction now, before the next model call of the running turn."""
     return plan(
         memory.log.groups,
         memory.settings,
@@ -42,7 +42,7 @@ def due_in_turn(memory: WorkingMemory, *, prompt_tokens: int = 0, overhead: int 
 
 
 def current(memory: WorkingMemory) -> list[Message]:
-    """What a model may be shown: without what a summary stands for."""
+    """Return the messages that a model may be shown: without those that a summary stands for."""
     return [message for group in memory.log.groups for message in group]
 
 
@@ -201,7 +201,7 @@ async def test_what_the_window_hides_is_summarised_and_the_summary_is_in_view() 
 
 
 async def test_forgotten_messages_are_not_summarised() -> None:
-    """What is forgotten before is no part of it; a summarised one can still be forgotten."""
+    """A message forgotten before is no part of it; a summarised one can still be forgotten."""
     memory = compacting(preserve=0)
     for turn in range(4):
         await memory.memorize("user", f"{turn}" * 80)
@@ -241,7 +241,7 @@ async def test_too_little_is_not_worth_a_summary() -> None:
 
 
 async def test_one_compaction_takes_in_no_more_than_its_bound() -> None:
-    """What is over the bound waits for the next turn."""
+    """The messages over the bound wait for the next turn."""
     memory = compacting(max_tokens=100_000, preserve=0)
     for _ in range(5):
         await memory.memorize("user", "x" * 80_000)
@@ -309,7 +309,7 @@ async def test_halving_is_relative_to_what_was_shown_of_a_large_message() -> Non
 
 
 async def test_a_question_over_the_budget_leaves_room_for_the_summary() -> None:
-    """What is sent is the summary, whole, and the question shortened to what is left."""
+    """The summary is sent whole, and the question is shortened to what is left."""
     memory = compacting(max_tokens=1_000, preserve=0)
     await memory.memorize("user", "x" * 400)
     await memory.memorize("user", "y" * 8_000)
@@ -362,7 +362,7 @@ async def test_what_is_preserved_yields_where_the_threshold_has_no_room(
 
 
 async def test_results_from_before_the_turn_are_shortened_first() -> None:
-    """What the turn has read is worth more than what was read long ago."""
+    """The results that the turn has read are worth more than those that were read long ago."""
     memory = compacting(max_tokens=10_000, preserve=2)
     await tool_turn(memory, "y" * 12_000)
     turn = Turn(memory, "q: and now?")
@@ -395,7 +395,7 @@ async def test_a_requests_fixed_part_makes_no_compaction_due(overhead: int) -> N
 
 
 async def test_summaries_are_no_part_of_the_transcript() -> None:
-    """What is carried over is what was said, the replaced messages included."""
+    """The messages that were said are carried over, the replaced ones included."""
     memory = compacting(preserve=0)
     await memory.memorize("user", "x" * 400)
     await memory.memorize("user", "y")

@@ -119,7 +119,7 @@ def test_every_frozen_name_is_in_the_reference() -> None:
 
 
 def test_every_public_name_is_in_the_reference() -> None:
-    """What `from agentmem import ...` gives stands in the reference."""
+    """Each name that `from agentmem import ...` gives stands in the reference."""
     known = {word for span in spans(REFERENCE) for word in re.findall(r"\w+", span)}
     assert not set(agentmem.__all__) - known
 

@@ -84,7 +84,7 @@ def test_at_most_half_of_a_scope_goes_in_one_dream() -> None:
 
 
 def test_new_facts_are_not_protected() -> None:
-    """What this dream would add competes, and over the cap the least important is held."""
+    """Facts that this dream would add compete, and over the cap the least important are held."""
     words = ["Anna sails boats", "Peter walks dogs", "Maria paints walls"]
     on = draft(many(3, importance=4), words)
     for number, (value, importance) in enumerate(zip(words, (5, 1, 2), strict=True), 1):
@@ -134,7 +134,7 @@ def test_the_model_s_own_choice_for_the_cap_goes_before_code_s() -> None:
 
 
 def test_recent_use_keeps_a_fact() -> None:
-    """Of two equal facts the one that was used stays."""
+    """The used one of two equal facts stays."""
     on = draft(many(4))
     on.finish(3, used={"k000": TODAY})
     assert on.keys() == ["k000", "k002", "k003"]
@@ -283,7 +283,7 @@ def test_what_has_passed_its_day_goes_without_a_model() -> None:
 
 
 def test_a_tentative_fact_that_no_user_said_ends_after_thirty_days() -> None:
-    """What a user said stays until it is confirmed or taken back."""
+    """A tentative fact that a user said stays until it is confirmed or taken back."""
     told = [Evidence(session="s0", memory="wm0", message="m1", role="user")]
     page = [Evidence(session="s0", memory="wm0", message="m2", role="tool_result")]
     long_ago, lately = OPENED - timedelta(days=31), OPENED - timedelta(days=9)
@@ -309,7 +309,7 @@ def test_no_fact_survives_in_a_circle() -> None:
 
 
 def test_a_chain_of_duplicates_ends_in_the_one_that_stays() -> None:
-    """What stays for another may itself be taken in by a third."""
+    """A fact that stays for another may itself be replaced by a third."""
     facts = [
         fact("a", "Lives in Bergen"),
         fact("b", "Lives in Bergen"),

@@ -94,7 +94,7 @@ async def test_the_gates_threshold_is_a_setting(scene: Scene) -> None:
 
 
 async def test_a_round_reads_at_most_500_messages(scene: Scene) -> None:
-    """What does not fit waits for the next round, and every message is read once."""
+    """The messages that do not fit wait for the next round, and every message is read once."""
     for number in range(EVIDENCE_ROWS + 10):
         await scene.said(f"Message {number}.")
     first = await scene.begin()
@@ -265,7 +265,7 @@ async def test_a_failed_dream_leaves_the_messages_for_the_next(scene: Scene) -> 
 
 
 async def test_a_fact_that_the_live_agent_changed_wins(scene: Scene) -> None:
-    """What changed meanwhile stays and is reported as a conflict; the rest commits."""
+    """A fact that changed meanwhile stays and is reported as a conflict; the rest commits."""
     await scene.knows("city", "Lives in Oslo")
     await scene.knows("job", "Works as a baker")
     await scene.said("I moved to Bergen, and I work as a nurse now.")

@@ -195,7 +195,7 @@ async def test_the_gate_is_opened_by_hand(scene: Scene) -> None:
 
 
 async def test_a_dream_that_failed_has_nothing_to_apply(scene: Scene) -> None:
-    """What never came to its commit waits for nobody."""
+    """A dream that never came to its commit has no change that waits for a decision."""
     await prepared(scene)
     with pytest.raises(Exception, match="handed in nothing"):
         await scene.dream(Script(gather_signal=[says("hm"), says("hm")]), DreamLimits())

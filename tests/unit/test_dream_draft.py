@@ -128,7 +128,7 @@ def test_rewording_keeps_what_was_known_of_the_fact() -> None:
 
 
 def test_an_idle_citation_does_not_make_a_rewording_newer() -> None:
-    """What rests on facts keeps their times, so that later words still win."""
+    """A value that rests on facts keeps their times, so that later words still win."""
     on = draft([fact("city", "Lives in Bergen"), fact("town", "Lives in Bergen, Norway")], ["ok"])
     text = "Lives in Bergen, Norway"
     fields = {"sources": ["town"], "evidence": ["a1"], "quote": "Norway, he said"}

@@ -54,7 +54,7 @@ def test_a_hand_in_is_found_in_text(text: str) -> None:
     ids=["prose", "empty", "bare", "cut", "comma", "text", "list", "braces", "deep"],
 )
 def test_what_is_no_hand_in_is_none(text: str) -> None:
-    """What does not read as a hand-in is asked for again, never taken for an empty one."""
+    """A text that is no hand-in is never taken for an empty one: it is asked for again."""
     assert read_text("gather_signal", text) is None
 
 

@@ -54,7 +54,7 @@ def proposing(*made: JSONObject) -> Script:
 
 
 async def test_one_that_invents_keys_and_evidence(scene: Scene) -> None:
-    """What does not exist is named in the report, and the rest of the dream stands."""
+    """A key or message that is invented is named in the report; the rest of the dream stands."""
     script = proposing(
         {"op": "update", "key": "citty", "value": "Bike is red", "evidence": ["a1"]},
         {"op": "remove", "key": "nowhere", "reason": "expired"},

@@ -1,4 +1,4 @@
-"""What does not fit into one request: pages, chunks, halves, and messages that cannot be read."""
+"""Input that does not fit into one request: pages, chunks, halves, and unreadable messages."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -287,7 +287,7 @@ async def test_a_carried_finding_becomes_a_fact_with_its_own_message(scene: Scen
 
 
 async def test_a_mendable_refusal_is_offered_again(scene: Scene) -> None:
-    """What the model did not mend in its dream may go better in the next."""
+    """A change that the model did not mend in its dream may go better in the next."""
     await scene.said("I work as a nurse now.")
     wrong = {"op": "update", "key": "jobs", "value": "Works as a nurse now", "findings": ["f1"]}
     found = findings({"statement": "Works as a nurse now", "evidence": ["a1"]})

@@ -77,7 +77,7 @@ async def test_orient_sees_every_fact_and_code_hints_at_duplicates(scene: Scene)
 
 
 async def test_orient_hands_on_duplicates_contradictions_and_stale_keys(scene: Scene) -> None:
-    """What orient finds reaches the later phases; keys that do not exist are left out."""
+    """The result of orient reaches the later phases; keys that do not exist are left out."""
     await scene.knows("a", "Likes tea")
     await scene.knows("b", "Likes tea a lot")
     await scene.knows("c", "Hates tea")
@@ -497,7 +497,7 @@ async def test_prune_brings_the_scope_to_its_cap(scene: Scene) -> None:
 
 
 async def test_prune_nominates_what_nobody_asks_for(scene: Scene) -> None:
-    """Of facts of equal worth over the cap, those that were asked for lately are not nominated."""
+    """When facts of equal worth are over the cap, those asked for lately are not nominated."""
     for number in range(103):
         await scene.knows(f"visit_{number:03}", f"Visited place{number} once")
     now = datetime.now(UTC) + timedelta(days=3)
@@ -673,7 +673,7 @@ async def test_a_fixable_refusal_earns_one_further_request(scene: Scene) -> None
 
 
 async def test_unreadable_changes_are_counted_and_the_others_stand(scene: Scene) -> None:
-    """Of a list with broken items the good ones are applied; the status is not clean."""
+    """The good items of a list with broken ones are applied; the status is not clean."""
     await scene.knows("home", "Lives in Oslo")
     await scene.said("My cat is named Momo.")
     broken: list[Any] = [
@@ -732,7 +732,7 @@ async def test_broken_arguments_are_asked_for_once_more(scene: Scene) -> None:
 
 
 async def test_a_reply_that_was_cut_off_is_not_asked_for_again_unchanged(scene: Scene) -> None:
-    """What ends at the token limit is no hand-in; the next request is another one."""
+    """A reply that ends at the token limit is no hand-in; the next request is a different one."""
     await scene.said("My cat is named Momo.")
     script = Script(gather_signal=[says('{"findings": [{"statement": "Cat', "length")] * 5)
     with pytest.raises(DreamFailed, match="cut off at 8192 tokens"):

@@ -1,4 +1,4 @@
-"""What a dream's model reads, and what it costs."""
+"""The prompts that a dream's model reads, and the cost of a dream."""
 
 import json
 from collections.abc import AsyncIterator

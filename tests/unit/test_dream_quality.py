@@ -27,7 +27,7 @@ def test_there_are_four_cases_of_each_of_22_types() -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 async def test_the_rules_let_good_changes_pass() -> None:
-    """Of what a good model proposes, verified by a right reader, at most 1 % does not settle."""
+    """At most 1 % of a good model's changes, verified by a right reader, do not settle."""
     tally = await measure("gold", 1, 1)
     made = sum(tally.changes.values())
     assert made > 50

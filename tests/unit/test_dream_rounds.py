@@ -48,14 +48,14 @@ def test_rounds_are_added_up() -> None:
 
 
 def test_what_waits_after_several_rounds() -> None:
-    """What was held waits on; what was deferred was offered to the next round, and counts there."""
+    """A held change waits on; a deferred one was offered to the next round, and counts there."""
     first = FIRST.replace(changes={"held": 1, "deferred": 3}, waiting=4)
     last = SECOND.replace(changes={"deferred": 2}, waiting=2)
     assert added_up(first, last).waiting == 3
 
 
 def test_a_round_without_effect_hides_nothing() -> None:
-    """What an earlier round learned stays reported; what the later one cost is counted."""
+    """The changes of an earlier round stay reported; the cost of the later one is counted."""
     assert added_up(FIRST, DreamReport(status="nothing_new", keys_before=9)) == FIRST
     empty = DreamReport(status="nothing_learned", summary="nothing changed.", keys_after=4)
     found = added_up(FIRST, empty.replace(usage=Usage(requests=1)))

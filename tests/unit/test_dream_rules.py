@@ -198,7 +198,7 @@ def test_a_second_change_of_a_key_is_refused_and_the_same_one_is_nothing() -> No
 
 
 def test_inside_a_repeat_the_later_change_wins() -> None:
-    """What a phase sends again takes the place of what it sent, if it can stand."""
+    """A change that a phase sends again replaces the one before it, if the rules accept it."""
     on = draft([fact("city", "Oslo")], [MOVED, "The city is Voss"])
     propose(on, "update", "city", "Bergen", evidence=["a1"])
     assert propose(on, "update", "city", "Zanzibar", again=True).code == "no_evidence"
@@ -296,7 +296,7 @@ def test_a_password_under_its_key_is_a_secret_too() -> None:
     ],
 )
 def test_talk_of_secrets_is_remembered(value: str) -> None:
-    """What holds no secret passes."""
+    """A value that holds no secret passes."""
     assert propose(draft(said=[value]), "add", "note", value, evidence=["a1"]).status == "accepted"
 
 
@@ -310,7 +310,7 @@ def test_values_have_a_size() -> None:
 
 
 def test_a_value_that_says_one_thing_for_ever_is_refused() -> None:
-    """What packs to a tenth says nothing, and half a megabyte is refused at once."""
+    """A value that compresses to a tenth says nothing, and half a megabyte is refused at once."""
     on = draft(said=["ha " * 300])
     assert propose(on, "add", "laugh", "ha " * 300, evidence=["a1"]).code == "repetitive"
     assert propose(on, "add", "laugh", "ha " * 160_000, evidence=["a1"]).code == "bad_value"
@@ -378,7 +378,7 @@ def test_a_change_without_evidence_is_refused_and_may_be_corrected() -> None:
 
 
 def test_a_quote_is_asked_for_once_with_the_message_shown_again() -> None:
-    """What stays without a quote counts as the least trusted message that it cites."""
+    """A change that still has no quote has the trust of the least trusted message that it cites."""
     on = draft(said=["I moved to Bergen", row("Noted: you moved to Bergen.", "assistant", seq=2)])
     first = propose(on, "add", "city", "Bergen", evidence=["a1", "a2"], quote="He moved north")
     assert decided(first) == ("rejected", "inexact_quote", True)

@@ -1,4 +1,4 @@
-"""What code sets of dreams: bounds, and what is wrong with them."""
+"""The settings of dreams in code: their bounds, and the errors for wrong ones."""
 
 import math
 from typing import Any, cast
@@ -33,7 +33,7 @@ def hook(**options: Any) -> object:
 
 
 def test_limits_are_refused_as_configuration() -> None:
-    """What code writes is refused by our own error; what is decoded keeps the whole path."""
+    """A wrong value in code raises our own error; a decoded one is named with its whole path."""
     with pytest.raises(ConfigurationError, match="keys"):
         DreamLimits(keys=0)
     with pytest.raises(ConfigurationError, match=r"'orientt'.*orient, gather_signal"):

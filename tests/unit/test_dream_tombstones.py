@@ -1,4 +1,4 @@
-"""What was forgotten stays forgotten until a user says it again, over a real store."""
+"""Forgotten facts stay forgotten until a user says them again, over a real store."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -131,7 +131,7 @@ def test_only_as_good_a_word_brings_a_fact_back() -> None:
 
 
 def test_a_retraction_names_no_survivor() -> None:
-    """What the user takes back is taken back, whatever key the model says holds it."""
+    """A fact that the user takes back is removed, whatever key the model says holds it."""
     on = draft(
         [fact("phone", PHONE), fact("contact", "Reach Anna by mail")],
         ["Please forget my phone number 555 0100"],
@@ -141,7 +141,7 @@ def test_a_retraction_names_no_survivor() -> None:
 
 
 async def test_a_message_forgotten_in_a_phase_is_not_saved_by_it(scene: Scene) -> None:
-    """What the phase has made of it by then is dropped; tried again, the phase reads the rest."""
+    """The phase's work on it by then is dropped; tried again, the phase reads the rest."""
     await scene.said("My phone number is 555 0100.", at=BEFORE)
     await scene.said("I live in Bergen.", at=BEFORE)
 

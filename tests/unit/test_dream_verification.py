@@ -376,7 +376,7 @@ async def test_code_takes_the_weaker_of_two_words(scene: Scene) -> None:
 async def test_agreement_counts_if_the_verifier_reads_it(
     scene: Scene, agrees: str, trust: Trust
 ) -> None:
-    """What the assistant said has a user's trust only then."""
+    """A statement of the assistant has a user's trust only if the verifier reads agreement."""
     await scene.said("Shall I always answer in German?", role="assistant")
     await scene.said("ja, bitte")
     value = "Answers in German"

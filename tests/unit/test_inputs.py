@@ -1,4 +1,4 @@
-"""What people send is read in code: every wrong input is refused with the field's name."""
+"""Inputs that people send are read in code: each wrong one is refused with the field's name."""
 
 from typing import Any
 

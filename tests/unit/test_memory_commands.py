@@ -63,7 +63,7 @@ async def _fill(store: TransactionalProvider) -> None:
 
 
 def recalled(url: str, scope: str = "ada") -> dict[str, Any]:
-    """What a scope holds."""
+    """Return the values that a scope holds, by key."""
     return asyncio.run(_with_store(url, lambda store: store.recall("friend", scope)))
 
 
@@ -91,7 +91,7 @@ def test_facts_and_their_history_are_shown(url: str) -> None:
 
 
 def test_a_dream_is_taken_back(url: str) -> None:
-    """What stands again is said; what has changed since is said on standard error, with exit 1."""
+    """A restored key is printed; one changed since is printed on standard error, with exit 1."""
     done = run(url, "undo", "d1")
     assert (done.exit_code, done.stdout) == (0, "taken back: city\n")
     assert recalled(url)["city"] == "Oslo"
@@ -298,7 +298,7 @@ def test_people_store_and_sign(url: str) -> None:
 
 
 def test_people_confirm_facts(tmp_path: Path) -> None:
-    """What a dream could not confirm is shown so, and settled by a person, value by value."""
+    """Facts that a dream could not confirm are shown so, and a person settles them one by one."""
     file = tmp_path / "facts.db"
 
     async def dreamt() -> None:

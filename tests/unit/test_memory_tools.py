@@ -91,13 +91,13 @@ class Model:
         return await env.run(self.activities[tool], run)
 
     async def facts(self) -> dict[str, Any]:
-        """What the store holds."""
+        """Return the values that the store holds, by key."""
         assert self.store
         provider = await self.providers.get(self.store.provider)
         return await provider.recall(self.store.agent, self.store.scope)
 
     async def entries(self) -> list[Fact]:
-        """What the store holds, with all that it knows of it."""
+        """Return the facts that the store holds, with all that it knows of them."""
         assert self.store
         return await (await self.provider()).entries(self.store.agent, self.store.scope)
 
@@ -333,7 +333,7 @@ async def test_recall_without_a_key_shows_everything(model: Model, sent: dict[st
     "sent", [{"keys": ["a", "c", "x"]}, {"key": ["a", "c", "x"]}, {"key": "a", "keys": ["c", "x"]}]
 )
 async def test_several_keys_are_recalled_at_once(model: Model, sent: dict[str, Any]) -> None:
-    """What is found is shown; what is missing is named, with the keys that there are."""
+    """Facts that are found are shown; missing keys are named, with the keys that there are."""
     for key in ("a", "b", "c"):
         await model.call("store_memory", key=key, value=key)
     lines = notes(await model.call("recall_memory", **sent))
@@ -515,7 +515,7 @@ async def test_the_users_word_is_replaced_only_by_the_users_word(model: Model) -
 
 
 async def test_code_and_people_have_a_users_trust(model: Model) -> None:
-    """What `memorize` stored is not replaced by an agent's own word either."""
+    """A value that `memorize` stored is not replaced by an agent's own word either."""
     await (await model.provider()).memorize("assistant", "user-1", "plan", "pro")
     assert (await model.call("store_memory", key="plan", value="free")).failed
     assert await model.facts() == {"plan": "pro"}

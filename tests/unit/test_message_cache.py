@@ -32,7 +32,7 @@ def within(run: str, function: Callable[[], T]) -> T:
 
 
 async def test_remembered_messages_are_found_in_the_order_of_the_view() -> None:
-    """What this worker made or was given needs no query."""
+    """A message that this worker made or was given needs no query."""
     cache = MessageCache()
     within("run-1", lambda: [cache.remember("wm0", message(n)) for n in (3, 1, 2)])
     prompt = Prompt(memory="wm0", view=["m1-3", "m7"], new=[message(7, "new")])
@@ -98,7 +98,7 @@ def test_a_transcript_takes_only_messages_with_their_time() -> None:
 
 
 def test_the_least_recently_used_leaves_first() -> None:
-    """What a prompt used stays longer than what nobody asked for."""
+    """A message that a prompt used stays longer than one that nobody asked for."""
     one = OBJECT_BYTES + len(message(0).model_dump_json())
     cache = MessageCache(max_bytes=2 * one)
     within("run-1", lambda: [cache.remember("wm0", message(n)) for n in (0, 1)])

@@ -62,7 +62,7 @@ def test_activity_types() -> None:
 
 @pytest.mark.parametrize("name", sorted(names.ACTIVITIES))
 def test_declarations_match_implementations(name: str) -> None:
-    """What workflow code declares is what the worker does: same parameters, same result."""
+    """An activity has the same parameters and result in workflow code and in the worker."""
     declared, done = names.declared_activities()[name], names.implemented_activities()[name]
     assert types_of(declared) == types_of(done)
 

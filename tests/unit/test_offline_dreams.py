@@ -97,7 +97,7 @@ def test_what_is_not_stated_is_not_read(text: str) -> None:
 
 
 async def test_a_corrected_fact_is_replaced_under_its_key() -> None:
-    """What the user says now replaces the stored fact, with a date for "yesterday"."""
+    """A user's new statement replaces the stored fact, with a date for "yesterday"."""
     facts, report = await dreamt(
         {"home_city": "Lives in Oslo", "favourite_colour": "Favourite colour is green"},
         "I moved to Bergen yesterday.",
@@ -155,7 +155,7 @@ async def test_a_long_value_is_left_alone() -> None:
 
 
 async def test_the_newest_of_two_that_disagree_stays() -> None:
-    """Of two facts of nearly one key, the one that was said later stays."""
+    """When two facts have nearly one key, the one that was said later stays."""
     facts, _ = await dreamt(
         {"home-city": "Lives in Oslo", "home_city": "Lives in Bergen"},
         "Good morning.",
@@ -195,7 +195,7 @@ async def test_what_ended_is_told_as_ended_and_what_was_asked_to_go_goes() -> No
 
 
 async def test_said_again_changes_nothing() -> None:
-    """What is stored already is confirmed, and so is what ended already."""
+    """A fact that is stored already is confirmed, and so is one that ended already."""
     known = {"home_city": "Lives in Oslo", "work_employer": "No longer work at Acme"}
     facts, report = await dreamt(known, "I live in Oslo.", "I no longer work at Acme.")
     assert facts == known
@@ -203,7 +203,7 @@ async def test_said_again_changes_nothing() -> None:
 
 
 async def test_only_the_user_is_learned_from() -> None:
-    """What the assistant, a tool or recalled notes say becomes no fact."""
+    """Text of the assistant, a tool or recalled notes becomes no fact."""
     scene = await Scene.make()
     await scene.said("Hello!")
     await scene.said("I live in the cloud. My favourite colour is blue.", role="assistant")

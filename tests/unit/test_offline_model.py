@@ -85,7 +85,7 @@ class Chat:
 
 
 def test_it_says_what_it_is() -> None:
-    """What no rule covers gets the line that says that no model answers."""
+    """A request that no rule covers gets the line that says that no model answers."""
     assert Chat().say("Write me a sonnet about the sea.") == HONEST
     assert "no language model" in HONEST
 
@@ -97,7 +97,7 @@ def test_a_request_is_always_answered_alike() -> None:
 
 
 def test_statements_are_noted_and_remembered_within_the_conversation() -> None:
-    """What was said earlier in the conversation answers a question without a tool."""
+    """A fact said earlier in the conversation answers a question without a tool."""
     chat = Chat(tools=MEMORY)
     assert chat.say("My name is Ana and I live in Oslo.") == "Noted: Is called Ana; Lives in Oslo."
     assert chat.say("Where do I live?") == "Home city: Lives in Oslo."

@@ -1,4 +1,4 @@
-"""What a dream waits for, and what fails it."""
+"""The outages that a dream waits for, and the errors that fail it."""
 
 import pytest
 from temporalio.exceptions import (
@@ -59,7 +59,7 @@ def timeout(kind: TimeoutType) -> TimeoutError:
     ids=lambda value: getattr(value, "type", None) or str(value),
 )
 def test_an_outage_is_told_from_a_failure(cause: BaseException, away: str) -> None:
-    """What is away comes back; what failed may fail again however long one waits."""
+    """An outage ends; a failure may come again however long one waits."""
     assert what_is_away(ended(cause), asks_model=True) == away
     assert what_is_away(ended(cause), asks_model=False) == away
 

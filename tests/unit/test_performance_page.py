@@ -42,7 +42,7 @@ def test_the_page_explains_what_is_missed() -> None:
 
 
 def test_a_missed_goal_without_a_reason_is_not_explained() -> None:
-    """What is missed must be said below the table, and why."""
+    """A missed goal must be named below the table, with the reason."""
     page = """
 - Missed: above the table. Here.
 <!-- benchmarks/goals.py writes to here -->
@@ -124,7 +124,7 @@ def test_ratios_that_are_apart_are_counted(folder: Path) -> None:
 
 
 def test_a_dream_that_got_dearer_shows(folder: Path) -> None:
-    """What has no floor is compared too: a dream of twice the requests is far apart."""
+    """Rows without a floor are compared too: a dream of twice the requests is far apart."""
     _measured(folder, "one", "dreams")
     agreement.keep_earlier(["dreams"])
     kept = json.loads((FIGURES / "dreams.json").read_text())

@@ -1,4 +1,4 @@
-"""What bounds an activity, and what must not."""
+"""The bounds of an activity, and the bounds that it must not have."""
 
 from datetime import timedelta
 
@@ -34,7 +34,7 @@ def test_a_phase_is_bounded_as_a_whole() -> None:
 
 
 def test_a_phase_has_its_own_attempts_and_time() -> None:
-    """What a dream sets for a phase bounds each attempt, and all of them together."""
+    """The settings of a dream for a phase bound each attempt, and all of them together."""
     options = phase_options(PhaseSettings(attempts=4, minutes=2.5))
     assert options.get("start_to_close_timeout") == timedelta(minutes=2.5)
     assert options.get("schedule_to_close_timeout") == timedelta(minutes=10)

@@ -93,7 +93,7 @@ def test_the_least_length_counts_bytes_of_utf_8() -> None:
 
 
 def test_a_quote_that_was_cut_is_still_found() -> None:
-    """What evidence keeps of a long message is a piece of it."""
+    """The quote that evidence keeps of a long message is a piece of it."""
     text = "I moved to Bergen. " * 40
     assert quote_of(text).endswith("…")
     assert find_quote(quote_of(text), text)

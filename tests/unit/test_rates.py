@@ -149,7 +149,7 @@ def test_one_refusal_stops_all_for_as_long_as_the_provider_asks() -> None:
 
 
 def test_turns_go_before_dreams_that_are_not_stopped() -> None:
-    """Of 110 requests that wait, ten dreams among them came first; one in ten is a dream's."""
+    """Ten dreams wait, then 100 turns; one in ten of the admitted requests is a dream's."""
     order: list[str] = []
 
     async def main() -> None:

@@ -1,4 +1,4 @@
-"""What must not be kept is taken out before it is stored; when in doubt, nothing is kept."""
+"""Text that must not be kept is taken out before it is stored; when in doubt, nothing is kept."""
 
 import logging
 from datetime import UTC, datetime
@@ -74,7 +74,7 @@ def test_the_app_has_one() -> None:
 
 @pytest.mark.parametrize("wrong", [str, None, "text"])
 def test_only_a_plain_function_is_marked(wrong: Any) -> None:
-    """What cannot be called with a text at once is refused where it stands."""
+    """An object that cannot be called with a text at once is refused where it is marked."""
     with pytest.raises(ConfigurationError, match="plain function"):
         redact(wrong)
 

@@ -92,7 +92,7 @@ def test_a_message_that_is_shown_shortened_loses_what_signed_it() -> None:
 
 
 def test_a_note_stands_before_its_message() -> None:
-    """What is left out of a prompt is said in its place."""
+    """A prompt says what is left out of it, in its place."""
     said = [user(0), assistant(1, "", call("t1.s1.c0")), result(2, "t1.s1.c0")]
     sent = render(said, clipped={}, notes={"m1": "[3 calls are not shown]"})
     assert [message["role"] for message in sent] == ["user", "user", "assistant", "tool"]
@@ -194,7 +194,7 @@ def test_reasoning_stands_on_the_message_that_it_came_with() -> None:
 
 
 def test_clipped_messages_say_their_full_size() -> None:
-    """What a view marks is cut to its bytes, images counting nothing."""
+    """A message that a view marks is cut to its bytes; images count nothing."""
     image = {"type": "image_url", "image_url": {"url": "u"}}
     parts: list[JSONObject] = [{"type": "text", "text": "y" * 900}, image]
     first, second = render([user(0, "x" * 1000), user(1, parts)], clipped={"m0": 200, "m1": 300})

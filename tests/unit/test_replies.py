@@ -356,7 +356,7 @@ def test_json_that_was_asked_for_is_text() -> None:
 
 
 def test_calls_that_were_not_allowed_are_left_out() -> None:
-    """What the worker keeps is what the workflow stores: a turn at its limit takes no calls."""
+    """The worker keeps what the workflow stores: a turn at its limit takes no calls."""
     reply = read(body("the answer", calls=[raw_call("{}")]), tool_choice="none")
     assert (reply.message.calls, reply.message.text) == ([], "the answer")
     assert reply.finish == "tool_limit"

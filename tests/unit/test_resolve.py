@@ -1,4 +1,4 @@
-"""What an agent is, as the worker answers it once a session."""
+"""The definition of an agent, as the worker resolves it once a session."""
 
 from pathlib import Path
 

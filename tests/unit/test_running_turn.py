@@ -196,7 +196,7 @@ async def test_what_does_not_fit_even_shortened_is_counted_in_one_note() -> None
 
 
 async def test_a_latest_result_over_the_budget_leaves_earlier_work_its_part() -> None:
-    """What was read before is not given up because the newest page is too long for all."""
+    """Earlier results are not given up because the newest page is too long for all."""
     memory = WorkingMemory(max_tokens=4_000)
     turn = Turn(memory, "q: read")
     for _ in range(3):
@@ -220,7 +220,7 @@ async def test_a_latest_result_over_the_budget_leaves_earlier_work_its_part() ->
     ],
 )
 async def test_memorize_in_the_middle_of_a_turn_pushes_nothing_out(role: str, content: str) -> None:
-    """What code adds takes the room that is there; the turn's calls and its question stay."""
+    """A message that code adds takes the room that is there; the turn's calls and question stay."""
     memory = WorkingMemory(window=2, max_tokens=2_000)
     turn = Turn(memory, "q: read")
     turn.step(400, 400)

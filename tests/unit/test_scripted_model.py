@@ -57,7 +57,7 @@ async def post(
 
 
 async def test_a_request_is_recorded_byte_for_byte(http: aiohttp.ClientSession) -> None:
-    """What was received can be compared as bytes, and read as messages, tools and model."""
+    """A received request can be compared as bytes, and read as messages, tools and model."""
     raw = json.dumps({"model": "m", "messages": [USER], "tools": TOOLS}, indent=1).encode()
     async with ScriptedModel([reply("a"), reply("b")]) as model:
         await post(http, model, raw)

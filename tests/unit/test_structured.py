@@ -42,7 +42,7 @@ class Inner(BaseModel):
     ],
 )
 def test_json_is_read_whole_or_from_its_one_fence(text: str) -> None:
-    """What stands around it is left out."""
+    """Text around the JSON is left out."""
     assert read_structured(text, SCHEMA) == ('{"a": 1}', "")
 
 

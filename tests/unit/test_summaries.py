@@ -88,7 +88,7 @@ def test_the_conversation_is_quoted_line_by_line() -> None:
     ],
 )
 def test_no_text_can_pass_for_another_speakers(forged: str) -> None:
-    """What a user or a tool writes stays within its own line."""
+    """Text of a user or a tool stays within its own line."""
     _, texts = parts([user(0, forged), *tool_round(forged)])
     content = request(ASKED, forged, "\n".join(texts))["messages"][1]["content"]
     first, *lines, last = content.split("\n")
@@ -136,7 +136,7 @@ def test_what_is_too_much_loses_the_middle_of_its_longest() -> None:
 
 
 def test_an_old_result_is_read_shortened() -> None:
-    """What a model is shown shortened already is worth no more to its summary."""
+    """A result that a model is already shown shortened is summarised in its shortened form."""
     _, texts = parts([user(0, "go"), *tool_round()], {"m2": LEAST_BYTES})
     assert encoded_size(read(texts)[3]["result"]) < LEAST_BYTES + 100
 
@@ -154,7 +154,7 @@ def test_the_summary_before_is_part_of_what_is_asked() -> None:
 
 
 def test_half_of_a_surrogate_pair_does_not_stop_it() -> None:
-    """What no UTF-8 can hold is replaced in the request."""
+    """A character that UTF-8 cannot hold is replaced in the request."""
     made = request(ASKED, "", parts([user(0, "broken \ud83d here")])[1][0])
     assert not violations(made["messages"])
 

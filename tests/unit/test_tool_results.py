@@ -108,7 +108,7 @@ def test_a_pydantic_model_is_an_object_of_its_fields() -> None:
 
 
 def test_arrays_give_their_numbers() -> None:
-    """What has `tolist()`, as numpy's arrays and scalars do, is shown as plain numbers."""
+    """An object with `tolist()`, such as a numpy array or scalar, is shown as plain numbers."""
     assert result_text(SimpleNamespace(tolist=lambda: [1.5, math.inf])) == '[1.5,"Infinity"]'
 
 

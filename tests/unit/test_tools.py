@@ -73,7 +73,7 @@ def test_a_marked_function_can_still_be_called() -> None:
 
 
 def test_declarations_become_the_spec() -> None:
-    """What `@tool(...)` declares is what workflow code gets to know."""
+    """Workflow code gets to know what `@tool(...)` declares."""
 
     @tool(
         name="send-mail",

@@ -1,4 +1,4 @@
-"""What of a message a dream may see later."""
+"""The parts of a message that a dream may see later."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""What a turn and its batch say of failures, and what they leave behind."""
+"""Tests of a turn and its batch: what they say of failures, and what they leave behind."""
 
 import asyncio
 from datetime import timedelta

@@ -277,7 +277,7 @@ ENDS = [
 async def test_a_stream_that_ends_as_its_protocol_says_is_a_reply(
     models: Models, vendor: str, begun: str, end: str
 ) -> None:
-    """What is required of a stream is what the vendor sends."""
+    """A stream is required to hold only what the vendor sends."""
     async with streaming(f"{begun}{end}", "text/event-stream") as (address, _):
         request = {
             "model": VENDORS[vendor],

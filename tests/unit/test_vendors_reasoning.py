@@ -1,4 +1,4 @@
-"""What of a vendor's reasoning survives litellm, there and back, in the vendor's own protocol.
+"""The vendor's reasoning that survives litellm, there and back, in the vendor's own protocol.
 
 Each vendor is a local server that answers in the shape of its documents: first with reasoning and
 a tool call, then with text. What stands in its second request is what it gets back.

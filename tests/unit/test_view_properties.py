@@ -1,4 +1,4 @@
-"""What a model is shown keeps the strictest provider's rules, for any conversation."""
+"""The messages that a model is shown keep the strictest provider's rules, for any conversation."""
 
 import json
 from collections.abc import Sequence
@@ -83,7 +83,7 @@ async def test_views_are_whole_groups_in_order_within_bounds(
 @settings(max_examples=100, deadline=None)
 @given(script=actions, window=st.integers(1, 40))
 async def test_a_wider_window_shows_no_less(script: list[Action], window: int) -> None:
-    """What a window shows, a wider one shows too."""
+    """A message that a window shows is shown by a wider one too."""
     memory = WorkingMemory()
     await play(memory, script)
     split = groups(memory.messages())

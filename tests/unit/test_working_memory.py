@@ -44,7 +44,7 @@ async def call_group(memory: WorkingMemory, *names: str) -> None:
 
 
 async def test_messages_come_back_in_order_with_ids_that_count_up() -> None:
-    """What is memorized is recalled, oldest first, equal texts included."""
+    """Messages that are memorized are recalled, oldest first, equal texts included."""
     memory = working_memory()
     assert await memory.memorize("user", "hi") == "m0"
     assert await memory.memorize("assistant", "hi") == "m1"
@@ -252,7 +252,7 @@ async def test_forgetting_a_call_takes_its_results_along() -> None:
 
 
 async def test_forgetting_a_result_leaves_its_call() -> None:
-    """Of one result only the text goes; the siblings stay."""
+    """Only the text of the one result goes; the siblings stay."""
     memory = working_memory()
     await memory.memorize("user", "go")
     await call_group(memory, "a", "b")
@@ -487,7 +487,7 @@ async def test_two_memories_are_independent() -> None:
 
 
 async def test_a_prompt_carries_each_new_message_once() -> None:
-    """What workflow code made travels with the first call after it, then by id alone."""
+    """A message that workflow code made travels with the first call after it, then by id alone."""
     memory = working_memory()
     system = memory.system_prompt("be brief")
     memory.begin_turn("hello")

@@ -1,4 +1,4 @@
-"""What tests against the real server share: the model library, and the look for stuck workflows."""
+"""The model library and the look for stuck workflows, which tests on the real server share."""
 
 import importlib
 import os
@@ -24,7 +24,7 @@ def model_library(clean_environment: None) -> None:
 
 @pytest.fixture
 def started() -> Started:
-    """What the test's client starts."""
+    """Return the record of what the test's client starts."""
     return Started()
 
 

@@ -1,4 +1,4 @@
-"""What a person approves is what runs, and an approval releases one call alone."""
+"""The call that a person approves is what runs, and an approval releases one call alone."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -146,7 +146,7 @@ def test_values_of_any_type_are_shown_or_told(
 def test_calls_of_memory_tools_are_checked_too(
     name: str, arguments: JSONObject, words: str
 ) -> None:
-    """What the tool would refuse or leave out is no call that a person is asked about."""
+    """A person is not asked about a call with arguments that the tool would refuse or leave out."""
     problem = checked(name, **arguments).problem
     assert words in problem
     assert bool(problem) == bool(words)
@@ -205,7 +205,7 @@ async def test_an_approval_releases_nothing_in_the_next_run_of_an_own_workflow(
 async def test_an_approval_releases_nothing_in_a_run_that_was_reset(
     client: Client, tmp_path: Path
 ) -> None:
-    """What the run before the reset waited for is another call, though its place is the same."""
+    """The run before the reset waited for another call, though that call's place is the same."""
     runs.clear()
     script = [WISH, WISH, reply("done")]
     async with stack(client, tmp_path, script, agents=AGENTS, extra=[wipe]) as s:

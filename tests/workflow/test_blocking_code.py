@@ -159,7 +159,7 @@ async def test_an_endless_result_is_bounded(kind: str, in_coroutine: bool) -> No
 
 
 async def test_a_lazy_result_that_ends_is_whole() -> None:
-    """What fits is read to its end, and what fails on the way is the tool's failure."""
+    """A result that fits is read to its end, and an error on the way is the tool's failure."""
 
     @tool
     def squares() -> Iterator[int]:

@@ -24,7 +24,7 @@ PAGE = Path(__file__).parents[2] / "docs/how-to/dreams.md"
 
 
 class Asked:
-    """What activities were asked for, each answered as in a dream that learns nothing."""
+    """The activities that were asked for, each answered as in a dream that learns nothing."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, Any]] = []

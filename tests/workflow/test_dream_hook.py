@@ -187,7 +187,7 @@ async def test_no_message_is_left_behind_by_the_races_of_more(
 async def test_a_hook_that_fails_is_a_warning(
     client: Client, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What goes wrong with a dream's start is logged, and the agent's answer stands."""
+    """An error in a dream's start is logged, and the agent's answer stands."""
     async with stack(client, tmp_path, served(Script()), extra=[Talk]) as s:
         await talk(s, "user-1", "Hello.", provider="named:nowhere")
         assert "no dream was started" in caplog.text
@@ -238,7 +238,7 @@ async def test_a_scope_dreams_again_when_an_unknown_dream_has_timed_out(
 
 
 async def test_model_limits_and_task_queue_reach_the_dream(client: Client, tmp_path: Path) -> None:
-    """What `dream()` was given stands in the dream's input; None leaves the worker's choice."""
+    """The dream's input holds what `dream()` was given; None leaves the worker's choice."""
     async with stack(client, tmp_path, served(Script()), extra=[Talk]) as s:
         scope = f"user-{uuid.uuid4()}"
         other = f"other-{uuid.uuid4()}"

@@ -57,7 +57,7 @@ class Scope:
 
     @property
     def input(self) -> dict[str, Any]:
-        """What starts its dream."""
+        """The input that starts its dream."""
         return {"agent": self.store.agent, "scope": self.store.scope}
 
     async def said(self, text: str) -> None:

@@ -228,7 +228,7 @@ async def test_what_cannot_be_stored_never_travels(client: Client, worker: Worke
 
 
 async def test_what_is_for_people_is_refused(client: Client, worker: Worker) -> None:
-    """What these return would stay in the history, also after it was erased: nothing is asked."""
+    """Their results would stay in the history, also after they were erased: nothing is asked."""
     calls: Calls = [
         *(("entries", []), ("history", ["city"]), ("undo", ["city@1"]), ("pin", ["city"])),
         *(("unpin", ["city"]), ("erase", []), ("export", []), ("restore", [[]])),

@@ -251,7 +251,7 @@ CALLS = '{"calls": [{"id": "a", "name": "look", "arguments": {"x": %s}}, {"id": 
 async def test_a_conversation_can_be_taken_over_in_a_workflow(
     client: Client, tmp_path: Path
 ) -> None:
-    """What is wrong is refused without a failing task; the rest is sent, greeting and all."""
+    """A wrong entry is refused without a failing task; the rest is sent, greeting and all."""
     entries = [
         ["summary", "They met in Oslo."],
         ["assistant", "Welcome back."],

@@ -85,7 +85,7 @@ async def test_every_request_of_a_session_asks_for_the_same_context(
 async def test_a_session_sends_what_fits(
     client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, agent: str
 ) -> None:
-    """Of eight long messages those in view fit beside tools, system prompt and reply."""
+    """Those of eight long messages that are in view fit beside tools, system prompt and reply."""
     monkeypatch.setenv("AGENTMEM_OLLAMA_CONTEXT", "1500")
     requests = await talk(client, tmp_path, agent, 8, [reply("ok")] * 8)
     assert all(len(request.raw) / 4 + 256 < 1500 for request in requests)
@@ -93,7 +93,7 @@ async def test_a_session_sends_what_fits(
 
 
 async def test_a_dream_is_told_of_the_same_context() -> None:
-    """What a dream puts before its model at once follows from it."""
+    """The amount that a dream puts before its model at once follows from it."""
     assert Models().context(OLLAMA) == 32_768
     assert Models(ollama_context=8_192).context("ollama_chat/llama3.2") == 8_192
     assert Models(ollama_context=0).context(OLLAMA) == 0

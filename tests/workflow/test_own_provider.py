@@ -31,7 +31,7 @@ async def test_five_methods_carry_sessions_and_dreams(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """What one session says, a dream writes to the user's file, and the next session knows.
+    """A dream writes what one session says to the user's file, and the next session knows it.
 
     What such a store loses is said once.
     """

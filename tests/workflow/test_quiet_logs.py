@@ -1,4 +1,4 @@
-"""What must not be seen: tracebacks nobody can act on, and workflow tasks that failed."""
+"""Things that must not be seen: tracebacks nobody can act on, and workflow tasks that failed."""
 
 import asyncio
 import gc

@@ -1,4 +1,4 @@
-"""What a running session takes, as the server is told."""
+"""The updates, signals and queries that a running session takes, as the server is told."""
 
 from pathlib import Path
 

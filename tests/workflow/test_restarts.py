@@ -110,7 +110,7 @@ async def test_a_summary_outlives_more_restarts_than_it_may_fail(
 async def test_restarts_do_not_outlast_turn_minutes(
     client: Client, tmp_path: Path, task_queue: str
 ) -> None:
-    """What bounds restarts is the turn's time: after it the turn fails, and the session stays."""
+    """The turn's time is what bounds restarts: after it the turn fails, and the session stays."""
     async with stack(client, tmp_path, [hang()], agents=AGENTS, task_queue=task_queue) as s:
         handle = await s.start(agent="hasty", session=True)
         turn = asyncio.create_task(handle.execute_update("send", "hi"))

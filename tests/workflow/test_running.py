@@ -1,4 +1,4 @@
-"""What stops a worker from starting, each with a message that says what to do."""
+"""The causes that stop a worker from starting, each with a message that says what to do."""
 
 import sys
 from collections.abc import Generator

@@ -113,7 +113,7 @@ def test_each_kind_has_a_form_that_all_providers_take() -> None:
     ],
 )
 def test_a_schema_of_ones_own_is_brought_into_the_same_form(schema: JSONObject) -> None:
-    """What `WithJsonSchema` and `json_schema_extra` may hold beyond what pydantic writes."""
+    """`WithJsonSchema` and `json_schema_extra` may hold more than what pydantic writes."""
     parameters = plain_schema({"type": "object", "properties": {"a": schema}})
     assert tool_violations([{"function": {"name": "x", "parameters": parameters}}]) == []
 

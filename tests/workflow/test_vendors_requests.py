@@ -1,4 +1,4 @@
-"""What is sent, by vendor and model: response formats beside tools, marks for Claude's cache."""
+"""The data sent, by vendor and model: response formats beside tools, marks for Claude's cache."""
 
 import importlib
 import json

@@ -1,4 +1,4 @@
-"""What is kept of a conversation beside its history: quotes, transcripts, and no secrets."""
+"""The data kept of a conversation beside its history: quotes, transcripts, and no secrets."""
 
 import base64
 import json
@@ -39,7 +39,7 @@ async def friends(s: Stack) -> TransactionalProvider:
 
 
 async def evidence(s: Stack, scope: str) -> list[Evidence]:
-    """What the fact that was stored rests on."""
+    """Return the evidence that the stored fact rests on."""
     (version,) = await (await friends(s)).history("friend", scope, "city")
     return version.evidence
 
@@ -160,7 +160,7 @@ async def test_no_secret_leaves_its_place(
 
 
 def summaries(history: WorkflowHistory) -> list[str]:
-    """What the Temporal UI shows beside each activity."""
+    """Return the summary that the Temporal UI shows beside each activity."""
     return [
         event.user_metadata.summary.data.decode()
         for event in history.events

@@ -1,4 +1,4 @@
-"""What providers really send, through litellm and a session: whole, and piece by piece."""
+"""The real replies of providers, through litellm and a session: whole, and piece by piece."""
 
 from pathlib import Path
 from typing import Any
@@ -399,7 +399,7 @@ SIGNED: dict[str, JSONObject] = {
 async def test_two_vendors_go_on_with_one_conversation(
     client: Client, tmp_path: Path, kind: str, *, stream: bool
 ) -> None:
-    """What one signed goes back to it alone; the other, which would refuse it, never sees it."""
+    """Signed data returns to its signer only; the other, which would refuse it, never sees it."""
     extra = SIGNED[kind]
     words = [b"signature", b"reasoning_details", b"reasoning_content", b"thinking_blocks"]
 
@@ -591,7 +591,7 @@ async def test_a_tool_result_that_is_refused_does_not_end_the_session(
 
 
 async def test_a_result_that_the_provider_took_stays(client: Client, tmp_path: Path) -> None:
-    """What is refused later, such as a repair, is no reason to leave it out."""
+    """A later refusal, such as that of a repair, is no reason to leave the result out."""
     schema = '{type = "object", properties = {city = {type = "string"}}, required = ["city"]}'
     agents = f'[agents.plain]\ntools = ["get_temp"]\nresponse_format = {schema}\n'
     script = [

@@ -31,6 +31,7 @@ _TAKES_BACK = re.compile(
 _FILLERS = frozenset(
     content("is was are called name lives live moved move works work says said now")
 )
+_ISO = re.compile(r"\b\d{4}-\d{2}(?:-\d{2})?\b")
 
 Lines = list[JSONObject]
 
@@ -74,13 +75,18 @@ def _is_exact(
     if line["op"] in ("remove", "confirm") and "quote" not in line:
         return True
     beside = [text_of(value) for value in line.get("takes_in", {}).values()]
-    known = " ".join([*beside, text_of(line.get("old", "")), line["key"].replace("_", " ")])
+    if line["op"] != "confirm":  # there the old value is what the message must say
+        beside.append(text_of(line.get("old", "")))
+    known = " ".join([*beside, line["key"].replace("_", " ")])
     said = " ".join(message["text"] for message in messages.values() if message["role"] == "user")
     told = said if cited is not None else ""
     new = text_of(line.get("new", line.get("old", "")))
-    allowed = numbers(told) | numbers(known)
-    for message in messages.values() if cited is not None else ():
-        allowed |= numbers(" ".join(_dates(message)))
+    meant = [day for message in messages.values() if cited is not None for day in _dates(message)]
+    dates = _ISO.findall(" ".join([told, known, *meant]))
+    # A date is right or wrong as a whole: its numbers may stand in other dates.
+    if any(not any(one.startswith(day) for one in dates) for day in _ISO.findall(new)):
+        return False
+    allowed = numbers(told) | numbers(known) | numbers(" ".join(meant))
     if numbers(new) - allowed:
         return False
     if line["op"] == "remove":

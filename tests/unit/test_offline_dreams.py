@@ -12,6 +12,7 @@ from agentmem.facts import Fact
 from agentmem.memory.providers.protocol import TranscriptRow
 from agentmem.offline.dreams import said
 from agentmem.offline.model import answer
+from agentmem.offline.verify import verdicts
 from agentmem.values import JSONObject
 from tests.dreams import NOON, STORE, Scene, Script
 
@@ -302,3 +303,28 @@ async def test_an_appointment_ahead_ends_with_its_day() -> None:
     }
     assert ends == {"dentist_appointment": "2026-04-11", "home_city": None}
     await scene.provider.close()
+
+
+@pytest.mark.parametrize(
+    ("change", "exact"),
+    [
+        ({"op": "add", "new": "Flight on 2026-12-02"}, "yes"),
+        ({"op": "add", "new": "Flight on 2026-12-11"}, "no"),
+        ({"op": "add", "new": "Flight on 2026-11-02"}, "no"),
+        ({"op": "update", "old": "Flight on 2026-12-05", "new": "Flight on 2026-12-02"}, "yes"),
+        ({"op": "add", "new": "Flight in 2026-12"}, "yes"),
+        ({"op": "add", "new": "Flight in 2026-10"}, "no"),
+        ({"op": "confirm", "old": "Flight on 2026-12-02"}, "yes"),
+        ({"op": "confirm", "old": "Flight on 2026-12-02 (1972)"}, "no"),
+        ({"op": "confirm", "old": "Flight on 2026-12-06"}, "no"),
+    ],
+)
+def test_an_altered_change_is_noticed_on_every_day(change: JSONObject, exact: str) -> None:
+    """A date holds as a whole: its numbers stand in other dates of the talk, by the calendar."""
+    text = "The flight is tomorrow, and on 30 November I packed."
+    at = "Tue 2026-12-01T05:07+00:00"
+    said = {"id": "a1", "s": "b1", "role": "user", "at": at, "text": text}
+    line = {"n": 1, "key": "flight", "quote": text, "message": "a1", "about": "user", **change}
+    today = {"today": "Tuesday 2026-12-01"}
+    [verdict] = verdicts({"TODAY": [today], "MESSAGES": [said], "CHANGES": [line]})
+    assert verdict["exact"] == exact

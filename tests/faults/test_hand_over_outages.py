@@ -187,7 +187,8 @@ async def test_slots_full_of_slow_model_calls(client: Client, tmp_path: Path) ->
             await go.wait()
         return await served(Script())(request)
 
-    async with stack(client, tmp_path, script, agents=agents("sqlite:memory.db")) as s:
+    options: dict[str, Any] = {"agents": agents("sqlite:memory.db"), "slots": 100}
+    async with stack(client, tmp_path, script, **options) as s:
         provider = await s.configuration.providers.get("sqlite:memory.db")
         scope = f"user-{uuid.uuid4()}"
         session = await s.start(agent="assistant", scope=scope, session=True)

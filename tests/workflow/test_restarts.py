@@ -100,7 +100,9 @@ async def test_a_summary_outlives_more_restarts_than_it_may_fail(
     for _ in range(3):
         async with stack(client, tmp_path, summariser(hang()), **options) as s:
             await eventually(asked, 30)
-    async with stack(client, tmp_path, summariser(reply("SUMMARY\nthe user counted messages")), **options) as s:
+    async with stack(
+        client, tmp_path, summariser(reply("SUMMARY\nthe user counted messages")), **options
+    ) as s:
         await talking
         assert "the user counted messages" in str(s.model.requests[-1].messages)
         await handle.execute_update("end")

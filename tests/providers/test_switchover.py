@@ -142,6 +142,7 @@ async def test_a_pool_of_dead_connections_fails_nobody(postgresql_url: str) -> N
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
             "WHERE datname = current_database() AND pid <> pg_backend_pid()",
         )
+        await asyncio.sleep(0.5)  # backends end after the call, and clients read of it
         await everywhere(use, 8)
     assert await idle(store)
     await store.close()

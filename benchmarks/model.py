@@ -41,7 +41,8 @@ class Model:
             await self._runner.cleanup()
 
     async def _chat(self, request: web.Request) -> web.Response:
-        body = json.loads(await request.read())
+        sent = await request.read()
+        body = json.loads(sent)
         messages = body["messages"]
         if self.holding:
             self.held.set()
@@ -56,7 +57,9 @@ class Model:
             message["tool_calls"] = [self._call(body["tools"], page) for page in range(calls)]
         finish = "tool_calls" if calling else "stop"
         choice = {"index": 0, "message": message, "finish_reason": finish}
-        usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+        # As a provider counts English: a worker compares the count with what it sent.
+        counts = {"prompt_tokens": len(sent) // 4, "completion_tokens": len(text) // 4}
+        usage = {**counts, "total_tokens": sum(counts.values())}
         reply = {"id": "x", "object": "chat.completion", "created": 0, "model": "test-model"}
         return web.json_response({**reply, "choices": [choice], "usage": usage})
 

@@ -31,7 +31,8 @@ def is_cut(messages: Sequence[JSONObject], usage: JSONObject) -> bool:
         usage: The reply's usage, in OpenAI's form; where it has no count, nothing is known.
     """
     counted = counted_tokens(usage)
-    if not counted:
+    # A message takes a token or more: a smaller count, such as a gateway's constant, is none.
+    if counted < len(messages) or not counted:
         return False
     texts = list(_texts(messages))
     if _least_tokens(texts) <= counted:

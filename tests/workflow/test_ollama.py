@@ -202,6 +202,8 @@ def user(content: Any) -> list[JSONObject]:
         (user("        'key': 'value',\n" * 2_000), {"prompt_tokens": 14_000}, False),
         (user("short " * 100), {"prompt_tokens": 3}, False),
         (user(LONG), {}, False),
+        (user(LONG) * 3, {"prompt_tokens": 2}, False),
+        (user(LONG) * 3, {"prompt_tokens": 3}, True),
         (user(LONG), {"prompt_tokens": 100, "cache_read_input_tokens": 3_000}, False),
         (
             user(LONG),

@@ -1,12 +1,12 @@
 """The messages of prompts: from a cache of this worker, else from their workflow."""
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from contextlib import suppress
 from typing import NamedTuple
 from weakref import WeakValueDictionary
 
+from cachetools import LRUCache
 from temporalio import activity
 
 from activities.queries import fetch_messages
@@ -27,12 +27,6 @@ class _Key(NamedTuple):
     message: str
 
 
-@dataclass(frozen=True)
-class _Entry:
-    message: Message
-    size: int
-
-
 class MessageCache:
     """Messages that this worker has seen, the least recently used leaving first.
 
@@ -40,19 +34,21 @@ class MessageCache:
     holds: what is missing is asked of the workflow.
 
     Attributes:
-        size: Bytes of the messages that it holds: encoded, and `OBJECT_BYTES` for each.
         hits: Messages of prompts that were found.
         misses: Messages of prompts that had to be asked for.
     """
 
     def __init__(self, max_bytes: int = MESSAGE_CACHE_BYTES) -> None:
         """Hold messages of at most so many bytes, counted as `size` does."""
-        self._max_bytes = max_bytes
-        self._entries: OrderedDict[_Key, _Entry] = OrderedDict()
+        self._messages: LRUCache[_Key, Message] = LRUCache(max_bytes, getsizeof=_size)
         self._locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
-        self.size = 0
         self.hits = 0
         self.misses = 0
+
+    @property
+    def size(self) -> int:
+        """Bytes of the messages that it holds: encoded, and `OBJECT_BYTES` for each."""
+        return int(self._messages.currsize)
 
     def remember(self, memory: str, message: Message) -> None:
         """Keep a message of the running activity's workflow for the next prompt.
@@ -62,12 +58,9 @@ class MessageCache:
             message: The message, exactly as the workflow stores it.
         """
         key = _key(memory, message.id)
-        self._drop(key)
-        entry = _Entry(message, OBJECT_BYTES + len(message.model_dump_json().encode()))
-        self._entries[key] = entry
-        self.size += entry.size
-        while self.size > self._max_bytes:
-            self._drop(next(iter(self._entries)))
+        self._messages.pop(key, None)  # the old one must not outlive a message that does not fit
+        with suppress(ValueError):  # it is larger than the whole cache
+            self._messages[key] = message
 
     async def resolve_prompt(self, prompt: Prompt, *, timed: bool = False) -> list[Message]:
         """Return the messages of a prompt, in order.
@@ -110,19 +103,13 @@ class MessageCache:
         namespace, run, memory, _ = _key(prompt.memory, "")
         for message_id in ids:
             key = _Key(namespace, run, memory, message_id)  # not `_replace`, which takes longer
-            entry = self._entries.get(key)
-            if entry is None or (timed and entry.message.at is None):
+            message = self._messages.get(key)
+            if message is None or (timed and message.at is None):
                 continue
             # An attempt whose answer was lost may have left another message under this id.
-            if entry.message.attempt == prompt.retried.get(message_id, 1):
-                self._entries.move_to_end(key)
-                found[message_id] = entry.message
+            if message.attempt == prompt.retried.get(message_id, 1):
+                found[message_id] = message
         return found
-
-    def _drop(self, key: _Key) -> None:
-        entry = self._entries.pop(key, None)
-        if entry is not None:
-            self.size -= entry.size
 
     def _lock(self) -> asyncio.Lock:
         key = _key("", "")
@@ -140,3 +127,7 @@ class MessageCache:
 def _key(memory: str, message: str) -> _Key:
     info = activity.info()
     return _Key(info.namespace, info.workflow_run_id or "", memory, message)
+
+
+def _size(message: Message) -> int:
+    return OBJECT_BYTES + len(message.model_dump_json().encode())

@@ -107,6 +107,14 @@ def test_the_least_recently_used_leaves_first() -> None:
     assert held(cache, "run-1", "m0", "m1", "m2") == ["m0", "m2"]
 
 
+def test_a_message_that_does_not_fit_leaves_nothing_of_its_id() -> None:
+    """A larger message under a known id must not be answered by the one before it."""
+    cache = MessageCache(max_bytes=3 * OBJECT_BYTES)
+    within("run-1", lambda: [cache.remember("wm0", message(n)) for n in (0, 1)])
+    within("run-1", lambda: cache.remember("wm0", message(1, "x" * 3 * OBJECT_BYTES)))
+    assert held(cache, "run-1", "m0", "m1") == ["m0"]
+
+
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 5), st.text(max_size=5000)), max_size=30))
 def test_the_cache_never_holds_more_than_its_bytes(kept: list[tuple[int, str]]) -> None:

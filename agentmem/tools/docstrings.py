@@ -4,6 +4,8 @@ import inspect
 import re
 from typing import Any
 
+# No library for this: docstring-parser drops the texts of all parameters for one line without a
+# colon; griffe takes half a second to import and misses an `Args:` that no blank line precedes.
 _SECTION = re.compile(r"[A-Z]\w*( \w+)?:$")
 _PARAMETER = re.compile(r"\*{0,2}(\w+)\s*(\(.*?\))?:\s*(.*)")
 

@@ -221,6 +221,26 @@ def test_parameters_are_described_by_the_args_section_or_the_annotation() -> Non
     }
 
 
+def test_a_line_without_a_colon_costs_no_other_parameter_its_text() -> None:
+    """Docstrings are people's texts: free lines and other sections take nothing from a model."""
+
+    @tool
+    def loose(city: str, days: int) -> None:
+        """Say it.
+        Args:
+            city: The name.
+              Any spelling will do
+            days: Two: or more.
+
+        Raises:
+            ValueError when the city is unknown
+        """  # noqa: D205, D411
+
+    shown = {name: p["description"] for name, p in parameters(loose)["properties"].items()}
+    assert shown == {"city": "The name. Any spelling will do", "days": "Two: or more."}
+    assert tool_schema(loose)["function"]["description"] == "Say it."
+
+
 def test_types_become_json_schema() -> None:
     """Defaults, enums, unions, literals and nested models stand in the schema, written out."""
     schema = parameters(forecast)

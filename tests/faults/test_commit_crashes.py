@@ -39,7 +39,7 @@ def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 async def test_a_commit_killed_at_any_statement_changed_nothing(where: str) -> None:
     """SIGKILL before each statement leaves all as it was; the try that lives applies it once.
 
-    And a commit whose answer was lost, sent again and killed again, changes nothing more (M-7).
+    And a commit whose answer was lost, sent again and killed again, changes nothing more.
     """
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "tests.faults.killed_commits", where),

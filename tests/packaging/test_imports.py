@@ -16,7 +16,7 @@ HEAVY = ("sqlalchemy", "litellm", "asyncpg", "aiosqlite", "alembic", "aiohttp", 
 
 @pytest.mark.parametrize("module", ["agentmem", "workflows.agent", "workflows.dream"])
 def test_workflow_code_loads_nothing_heavy(module: str) -> None:
-    """F-09: a worker imports these first, and a sandbox for each workflow: they stay light."""
+    """A worker imports these first, and a sandbox for each workflow: they stay light."""
     code = f"import {module}, sys; print([m for m in {HEAVY!r} if m in sys.modules])"
     found = subprocess.run(
         [sys.executable, "-W", "error", "-c", code], check=True, capture_output=True, text=True

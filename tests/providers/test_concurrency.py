@@ -26,7 +26,7 @@ REMOVE = Write(op="remove", key="k")
 
 
 async def test_writers_of_one_key_lose_nothing(store: SqlProvider) -> None:
-    """G-12, G-02: writers of one new key at once leave one fact and a version each."""
+    """Writers of one new key at once leave one fact and a version each."""
     for turn in range(5):
         key = f"k{turn}"
         left = await asyncio.gather(
@@ -39,7 +39,7 @@ async def test_writers_of_one_key_lose_nothing(store: SqlProvider) -> None:
 
 
 async def test_writers_and_removers_lose_nothing(store: SqlProvider) -> None:
-    """G-02: a key stored, removed and its scope cleared by many at once never repeats a version."""
+    """A key stored, removed and its scope cleared by many at once never repeats a version."""
 
     async def work(number: int) -> list[int]:
         if number % 8 == 7:
@@ -54,7 +54,7 @@ async def test_writers_and_removers_lose_nothing(store: SqlProvider) -> None:
 
 
 async def test_thirty_two_writers_and_a_committing_dream(store: SqlProvider) -> None:
-    """M-12, M-26: live writes go on while change sets commit; each key ends as its last writer."""
+    """Live writes go on while change sets commit; each key ends as its last writer."""
     for number in range(8):
         await store.open_dream("a", "s", DreamRecord(id=f"d{number}", opened_at=START))
 
@@ -102,14 +102,14 @@ async def test_one_failure_is_no_other_writers(store: SqlProvider) -> None:
 
 
 async def test_a_repeated_call_at_the_same_time_is_one(store: SqlProvider) -> None:
-    """M-7: a call and its retry, both under way, write one version."""
+    """A call and its retry, both under way, write one version."""
     writes = [Write(key="k", value=1), Write(key="l", value=2)]
     left = await asyncio.gather(*(store.write("a", "s", writes, "call") for _ in range(6)))
     assert left == [[1, 1]] * 6
 
 
 async def test_cancelled_reads_give_their_connections_back(store: SqlProvider) -> None:
-    """G-05: after recalls that were cancelled at any moment, the next ones all succeed."""
+    """After recalls that were cancelled at any moment, the next ones all succeed."""
     await store.memorize("a", "s", "k", "v")
     chance = random.Random(7)
 
@@ -126,7 +126,7 @@ async def test_cancelled_reads_give_their_connections_back(store: SqlProvider) -
 
 
 async def test_a_cancelled_write_is_whole_or_not_there(store: SqlProvider) -> None:
-    """G-05: whenever it is cancelled, a write leaves both of its keys or none."""
+    """Whenever it is cancelled, a write leaves both of its keys or none."""
     chance = random.Random(11)
 
     async def cancelled(number: int) -> None:
@@ -145,7 +145,7 @@ async def test_a_cancelled_write_is_whole_or_not_there(store: SqlProvider) -> No
 
 
 async def test_a_store_serves_several_event_loops(store: SqlProvider) -> None:
-    """G-03: loops one after the other and in two threads at once use one store."""
+    """Loops one after the other and in two threads at once use one store."""
     await store.memorize("a", "s", "main", 0)
     failures: list[BaseException] = []
 
@@ -171,7 +171,7 @@ async def test_a_store_serves_several_event_loops(store: SqlProvider) -> None:
 
 
 async def test_in_memory_every_task_sees_the_same(store: SqlProvider) -> None:
-    """G-14: what one task wrote, ten others see at once."""
+    """Ten tasks see at once what another one wrote."""
     await store.memorize("a", "s", "k", 1)
     assert await asyncio.gather(*(store.recall("a", "s", "k") for _ in range(10))) == [1] * 10
 
@@ -179,7 +179,7 @@ async def test_in_memory_every_task_sees_the_same(store: SqlProvider) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 async def test_two_processes_on_one_file(tmp_path: Path) -> None:
-    """G-01, M-26: two processes of 25 tasks write 500 facts each; nothing is locked or lost."""
+    """Two processes of 25 tasks write 500 facts each; nothing is locked or lost."""
     path = tmp_path / "shared.db"
     processes = await forks.start("write", str(path), 2)
     store = SqlProvider(SqliteDatabase(path))
@@ -213,7 +213,7 @@ async def nothing_was_lost(store: SqlProvider, processes: int) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 async def test_four_processes_write_one_scope_of_a_file(tmp_path: Path) -> None:
-    """M-12, M-26, G-01: 4 processes of 32 tasks and their change sets; nothing locked or lost."""
+    """4 processes of 32 tasks and their change sets; nothing locked or lost."""
     path = tmp_path / "shared.db"
     await forks.finish(await forks.start("one_scope", str(path), 4))
     store = SqlProvider(SqliteDatabase(path))
@@ -226,7 +226,7 @@ async def test_four_processes_write_one_scope_of_a_file(tmp_path: Path) -> None:
 @pytest.mark.timeout(120)
 @pytest.mark.postgresql
 async def test_four_processes_write_one_scope_of_a_server(postgresql_url: str) -> None:
-    """M-12, M-26: the same on PostgreSQL; no deadlock, and no connection stays behind."""
+    """The same on PostgreSQL; no deadlock, and no connection stays behind."""
     await forks.finish(await forks.start("one_scope", postgresql_url, 4))
     store = on_postgresql(postgresql_url)
     await store.open()
@@ -244,7 +244,7 @@ async def test_four_processes_write_one_scope_of_a_server(postgresql_url: str) -
 
 @pytest.mark.postgresql
 async def test_a_removal_meanwhile_costs_a_set_one_repeat(postgresql_url: str) -> None:
-    """G-02: a set that waited for a removal goes on from its version, which it had not seen."""
+    """A set that waited for a removal goes on from its version, which it had not seen."""
     store, other = on_postgresql(postgresql_url), on_postgresql(postgresql_url)
     await store.open()
     await store.memorize("a", "s", "k", 1)
@@ -267,7 +267,7 @@ async def test_a_removal_meanwhile_costs_a_set_one_repeat(postgresql_url: str) -
 
 @pytest.mark.postgresql
 async def test_a_small_pool_serves_many(postgresql_url: str) -> None:
-    """G-05: two hundred calls wait for five connections; none fails, none leaks."""
+    """Two hundred calls wait for five connections; none fails, none leaks."""
     store = on_postgresql(postgresql_url, pool_size=5)
     await store.open()
     await store.memorize("a", "s", "k", 1)

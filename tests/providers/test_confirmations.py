@@ -45,7 +45,7 @@ async def test_a_confirmation_adds_evidence_and_no_version(store: SqlProvider) -
 
 
 async def test_a_confirmation_made_twice_is_one(store: SqlProvider) -> None:
-    """M-3, M-7: the same messages again change nothing at all, also under no call's name."""
+    """The same messages again change nothing at all, also under no call's name."""
     await store.write("a", "s", [Write(key="city", value="Rome")])
     await store.write("a", "s", [confirm("city", 1)], "call")
     once = await stored(store)

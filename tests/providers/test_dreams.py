@@ -70,7 +70,7 @@ async def test_a_dream_that_was_never_opened_is_an_error(store: SqlProvider) -> 
 
 
 async def test_failures_add_up_until_a_dream_goes_well(store: SqlProvider) -> None:
-    """M-21: attempts that end no other way count as failures; a commit zeroes them."""
+    """Attempts that end no other way count as failures; a commit zeroes them."""
     for number in range(3):
         await opened(store, f"d{number}")
     assert (await store.scope_state("a", "s")).failures == 3
@@ -129,7 +129,7 @@ async def test_a_commit_applies_everything_at_once(store: SqlProvider) -> None:
 
 
 async def test_a_repeated_commit_is_a_no_op(store: SqlProvider) -> None:
-    """M-7: an acknowledged or lost commit, sent again, returns the first one's record."""
+    """An acknowledged or lost commit, sent again, returns the first one's record."""
     running = await opened(store)
     first = await store.commit("a", "s", running, [change("c1", "k", 1, k=0)])
     await store.memorize("a", "s", "k", 2)
@@ -140,7 +140,7 @@ async def test_a_repeated_commit_is_a_no_op(store: SqlProvider) -> None:
 
 
 async def test_the_live_agent_wins(store: SqlProvider) -> None:
-    """M-12: what changed meanwhile is left alone and reported; the rest commits."""
+    """Keys that changed meanwhile are left alone and reported; the rest commits."""
     for key in ("a", "b", "gone"):
         await store.memorize("a", "s", key, "old")
     running = await opened(store, snapshot={"a": 1, "b": 1, "gone": 1})
@@ -251,7 +251,7 @@ async def test_a_crash_before_the_commit_changes_nothing(store: SqlProvider) -> 
 
 
 async def test_two_commits_of_one_dream_at_once_are_one(store: SqlProvider) -> None:
-    """M-6, M-7: a commit that timed out and its retry, both under way, apply it once."""
+    """A commit that timed out and its retry, both under way, apply it once."""
     running = await opened(store)
     steps = [change("c1", "k", 1, k=0)]
     first, second = await asyncio.gather(
@@ -262,7 +262,7 @@ async def test_two_commits_of_one_dream_at_once_are_one(store: SqlProvider) -> N
 
 
 async def test_commits_that_cross_do_not_deadlock(store: SqlProvider) -> None:
-    """M-27: commits over the same keys in opposite orders all end, and no update is lost."""
+    """Commits over the same keys in opposite orders all end, and no update is lost."""
     for key in ("a", "b"):
         await store.memorize("a", "s", key, 0)
     for number in range(8):

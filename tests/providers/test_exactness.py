@@ -36,7 +36,7 @@ VALUES: list[Any] = [
 
 
 async def test_a_value_comes_back_as_it_was(store: SqlProvider) -> None:
-    """M-44, M-38: any JSON value comes back equal, with its type and the order of its keys."""
+    """Any JSON value comes back equal, with its type and the order of its keys."""
     for value in VALUES:
         await store.memorize("a", "s", "k", value)
         assert json.dumps(await store.recall("a", "s", "k")) == json.dumps(value)
@@ -45,7 +45,7 @@ async def test_a_value_comes_back_as_it_was(store: SqlProvider) -> None:
 
 @pytest.mark.parametrize("which", ["agent", "scope", "key"])
 async def test_names_are_compared_exactly(store: SqlProvider, which: str) -> None:
-    """M-25, M-42, G-10: no two of these names are one, and none shows what another holds."""
+    """No two of these names are one, and none shows what another holds."""
     for number, name in enumerate(APART):
         place = {"agent": "a", "scope": "s", "key": "k"} | {which: name}
         await store.memorize(**place, value=number)
@@ -61,7 +61,7 @@ async def test_names_are_compared_exactly(store: SqlProvider, which: str) -> Non
 
 
 async def test_forgetting_a_scope_leaves_the_others(store: SqlProvider) -> None:
-    """M-25: removing one of two look-alike scopes touches nothing of the other."""
+    """Removing one of two look-alike scopes touches nothing of the other."""
     for scope in APART:
         await store.memorize("a", scope, "k", scope)
     await store.forget("a", "john_doe")
@@ -70,7 +70,7 @@ async def test_forgetting_a_scope_leaves_the_others(store: SqlProvider) -> None:
 
 
 async def test_composed_and_decomposed_names_are_one(store: SqlProvider) -> None:
-    """M-25: a name's NFC and NFD forms are one name, kept in NFC."""
+    """A name's NFC and NFD forms are one name, kept in NFC."""
     await store.memorize("a", "s", "e\u0301", 1)
     await store.memorize("a", "s", "\u00e9", 2)
     assert await store.recall("a", "s") == {"\u00e9": 2}
@@ -78,7 +78,7 @@ async def test_composed_and_decomposed_names_are_one(store: SqlProvider) -> None
 
 @pytest.mark.parametrize("kind", ["lists", "objects"])
 async def test_how_deep_a_value_may_be(store: SqlProvider, kind: str) -> None:
-    """M-40, M-44: what is nested deeper than every reader can follow is refused, not stored."""
+    """A value that is nested deeper than every reader can follow is refused, not stored."""
 
     def nested(levels: int) -> Any:
         value: Any = "[{" * LEVELS
@@ -98,7 +98,7 @@ async def test_how_deep_a_value_may_be(store: SqlProvider, kind: str) -> None:
 
 @pytest.mark.parametrize("odd", ["x\x00", "\ud800", "k\udcff"], ids=ascii)
 async def test_no_store_trips_over_a_name_that_none_holds(store: SqlProvider, odd: str) -> None:
-    """M-38: asked for by a name that no database can hold, every store knows nothing of it."""
+    """Asked for by a name that no database can hold, every store knows nothing of it."""
     for change in (odd, f"{odd}@1", f"x/{odd}"):
         with pytest.raises(ConfigurationError, match="no change"):
             await store.undo("a", "s", change)
@@ -110,7 +110,7 @@ async def test_no_store_trips_over_a_name_that_none_holds(store: SqlProvider, od
 
 
 async def test_what_is_not_json_is_refused_and_nothing_is_stored(store: SqlProvider) -> None:
-    """G-07, G-08, M-38, M-44: NaN, NUL, surrogates and non-JSON are refused alike, for good."""
+    """NaN, NUL, surrogates and non-JSON are refused alike, for good."""
     for value in NOT_JSON:
         with pytest.raises(InvalidFact) as refused:
             await store.memorize("a", "s", "k", value)
@@ -120,7 +120,7 @@ async def test_what_is_not_json_is_refused_and_nothing_is_stored(store: SqlProvi
 
 @pytest.mark.parametrize("which", ["agent", "scope", "key"])
 async def test_a_name_that_cannot_be_stored_is_refused(store: SqlProvider, which: str) -> None:
-    """G-07, G-09, M-25: an empty, over-long or unstorable name is refused by every method."""
+    """An empty, over-long or unstorable name is refused by every method."""
     names: list[Any] = ["", "  ", "k\x00", "\x00", "\ud800", 7, "k" * (KEY_BYTES + 1)]
     for name in names:
         place: dict[str, Any] = {"agent": "a", "scope": "s", "key": "k"} | {which: name}
@@ -135,14 +135,14 @@ async def test_a_name_that_cannot_be_stored_is_refused(store: SqlProvider, which
 
 @pytest.mark.parametrize("key", ["k" * KEY_BYTES, "😀" * (KEY_BYTES // 4)], ids=["ascii", "emoji"])
 async def test_names_at_the_limit_work(store: SqlProvider, key: str) -> None:
-    """G-09: the longest agent, scope and key work together, also in one index."""
+    """The longest agent, scope and key work together, also in one index."""
     await store.memorize(key, key, key, key)
     assert await store.recall(key, key) == {key: key}
     assert await store.scopes(key) == [key]
 
 
 async def test_the_limit_of_keys_is_in_bytes(store: SqlProvider) -> None:
-    """G-09: one limit, in bytes of UTF-8, before the database sees the key."""
+    """One limit, in bytes of UTF-8, before the database sees the key."""
     for size in (255, KEY_BYTES, KEY_BYTES + 1, 1_000, 3_000, 100_000):
         key = "".join(chr(0x21 + position * 7919 % 94) for position in range(size))
         if size <= KEY_BYTES:
@@ -154,7 +154,7 @@ async def test_the_limit_of_keys_is_in_bytes(store: SqlProvider) -> None:
 
 
 async def test_the_limit_of_values_is_in_bytes(store: SqlProvider) -> None:
-    """M-40: a value at the limit is whole, one over it is refused, never cut."""
+    """A value at the limit is whole, one over it is refused, never cut."""
     for key, size in (("under", VALUE_BYTES - 1), ("at", VALUE_BYTES)):
         value = _text(size)
         await store.memorize("a", "s", key, value)
@@ -171,7 +171,7 @@ def _text(size: int) -> str:
 
 
 async def test_one_bad_write_of_several_stores_none(store: SqlProvider) -> None:
-    """M-40: a batch is refused as a whole; nothing is partly stored."""
+    """A batch is refused as a whole; nothing is partly stored."""
     with pytest.raises(InvalidFact):
         await store.write("a", "s", [Write(key="good", value=1), Write(key="bad", value="\x00")])
     assert await store.keys("a", "s") == []

@@ -47,7 +47,7 @@ async def test_what_is_missing_is_no_error(store: SqlProvider) -> None:
 
 
 async def test_a_stored_null_is_no_missing_key(store: SqlProvider) -> None:
-    """M-44: `recall` says None for both, `keys` and `entries` tell them apart."""
+    """`recall` says None for both, `keys` and `entries` tell them apart."""
     await store.memorize("a", "s", "null", None)
     assert await store.recall("a", "s", "null") is None
     assert await store.keys("a", "s") == ["null"]
@@ -76,7 +76,7 @@ async def test_writes_are_applied_in_order(store: SqlProvider) -> None:
 
 
 async def test_a_repeated_call_changes_nothing(store: SqlProvider) -> None:
-    """M-7: the same call again returns what it returned, whatever has happened since."""
+    """The same call again returns what it returned, whatever has happened since."""
     writes = [Write(key="k", value=1), Write(op="remove", key="gone")]
     assert await store.write("a", "s", writes, "run/activity-5") == [1, 0]
     await store.write("a", "s", [Write(key="k", value=2), Write(key="gone", value=3)])
@@ -86,7 +86,7 @@ async def test_a_repeated_call_changes_nothing(store: SqlProvider) -> None:
 
 
 async def test_a_scope_is_forgotten_once_by_the_calls_name(store: SqlProvider) -> None:
-    """M-7: a `forget` of a whole scope, or of a key, whose answer was lost spares what came since.
+    """A `forget` of a whole scope, or of a key, whose answer was lost spares what came since.
 
     Also where there was nothing to forget; another call, or one without a name, forgets all.
     """
@@ -107,7 +107,7 @@ async def test_a_scope_is_forgotten_once_by_the_calls_name(store: SqlProvider) -
 
 
 async def test_a_call_is_named_within_its_scope(store: SqlProvider) -> None:
-    """M-7: the same name in another scope is another call."""
+    """The same name in another scope is another call."""
     assert await store.write("a", "s", [Write(key="k", value=1)], "call") == [1]
     assert await store.write("a", "t", [Write(key="k", value=1)], "call") == [1]
     assert await store.scopes("a") == ["s", "t"]
@@ -153,7 +153,7 @@ async def test_evidence_stays_with_its_version(store: SqlProvider) -> None:
 
 
 async def test_times_come_back_aware_and_equal(store: SqlProvider) -> None:
-    """G-11: the same instant in UTC, whatever zone wrote it and the server runs in."""
+    """The same instant in UTC, whatever zone wrote it and the server runs in."""
     for time in (
         datetime(2026, 3, 10, 9, 12, 13, 123456, UTC),
         datetime(2026, 3, 10, 9, 12, tzinfo=timezone(timedelta(hours=5, minutes=30))),
@@ -168,7 +168,7 @@ async def test_times_come_back_aware_and_equal(store: SqlProvider) -> None:
 
 
 async def test_a_time_without_zone_is_refused(store: SqlProvider) -> None:
-    """G-11: a naive time is nobody's instant."""
+    """A naive time is nobody's instant."""
     naive = NOW.replace(tzinfo=None)
     with pytest.raises(InvalidFact, match="no time zone"):
         await store.write("a", "s", [Write(key="k", value=1, expires_at=naive)])
@@ -198,7 +198,7 @@ async def test_many_keys_in_one_call(store: SqlProvider) -> None:
 
 
 async def test_a_thousand_writes_ask_no_model(store: SqlProvider) -> None:
-    """M-29: storing is a database's work; 95 of 100 writes take under a tenth of a second."""
+    """Storing is a database's work; 95 of 100 writes take under a tenth of a second."""
     taken: list[float] = []
     for number in range(1_000):
         began = perf_counter()

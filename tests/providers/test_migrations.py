@@ -51,7 +51,7 @@ async def test_every_table_is_named_as_ours(store: SqlProvider) -> None:
 
 
 async def test_names_compare_byte_by_byte(store: SqlProvider) -> None:
-    """M-42: names have the `C` collation on PostgreSQL, SQLite's own compares bytes already."""
+    """Names have the `C` collation on PostgreSQL, SQLite's own compares bytes already."""
 
     def collations(connection: Connection) -> set[str | None]:
         columns = inspect(connection).get_columns("agentmem_facts")
@@ -168,7 +168,7 @@ async def test_a_newer_schema_is_refused(store: SqlProvider) -> None:
 @pytest.mark.slow
 @pytest.mark.postgresql
 async def test_eight_processes_open_an_empty_postgresql(postgres_server: PostgresServer) -> None:
-    """G-13, M-27: workers that start at once on an empty database make one schema."""
+    """Workers that start at once on an empty database make one schema."""
     name = await postgres_server.new()
     await forks.finish(await forks.start("open", postgres_server.url(name), 8))
     store = on_postgresql(postgres_server.url(name))
@@ -180,7 +180,7 @@ async def test_eight_processes_open_an_empty_postgresql(postgres_server: Postgre
 
 @pytest.mark.slow
 async def test_processes_open_an_empty_file(tmp_path: Path) -> None:
-    """G-13: the same for a SQLite file that is not there yet."""
+    """The same for a SQLite file that is not there yet."""
     path = tmp_path / "new" / "memory.db"
     await forks.finish(await forks.start("open", str(path), 4))
     store = SqlProvider(SqliteDatabase(path))

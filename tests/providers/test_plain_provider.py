@@ -93,7 +93,7 @@ async def test_facts_are_in_the_users_store(
 async def test_what_cannot_be_stored_never_reaches_the_user(
     plain: PlainProvider, theirs: FiveMethods
 ) -> None:
-    """G-07, G-08: the same checks as on the shipped stores, before their code is called."""
+    """The same checks as on the shipped stores, before their code is called."""
     refused: list[Any] = [float("nan"), "\x00", b"x", "x" * 70_000]
     for value in refused:
         with pytest.raises(InvalidFact):
@@ -140,7 +140,7 @@ async def test_a_dream_commits_in_order(plain: PlainProvider, theirs: FiveMethod
 
 
 async def test_the_live_agent_wins(plain: PlainProvider, theirs: FiveMethods) -> None:
-    """M-12: values are compared, and what rests on a moved one is dropped and reported."""
+    """Values are compared, and what rests on a moved one is dropped and reported."""
     await plain.memorize("a", "s", "a", 1)
     await plain.memorize("a", "s", "b", 1)
     record = await opened(plain)
@@ -158,7 +158,7 @@ async def test_the_live_agent_wins(plain: PlainProvider, theirs: FiveMethods) ->
 async def test_a_commit_that_crashed_is_finished_by_its_retry(
     plain: PlainProvider, theirs: FiveMethods
 ) -> None:
-    """M-7: a crash between two writes leaves some; the retry takes them for its own."""
+    """A crash between two writes leaves some; the retry takes them for its own."""
     for key in ("a", "b"):
         await plain.memorize("a", "s", key, key)
     record = await opened(plain)
@@ -271,7 +271,7 @@ async def test_what_needs_a_history_is_refused(plain: PlainProvider) -> None:
 async def test_a_scope_is_erased_in_both_stores(
     plain: PlainProvider, theirs: FiveMethods, own: SqlProvider
 ) -> None:
-    """M-8: facts go from theirs, transcripts and dreams from ours; other scopes stay."""
+    """Facts go from theirs, transcripts and dreams from ours; other scopes stay."""
     for scope in ("s", "t"):
         await plain.memorize("a", scope, "k", 1)
         await plain.append("a", scope, rows(1, 2))

@@ -24,7 +24,7 @@ async def pooled_url(postgresql_url: str) -> AsyncGenerator[str]:
 
 
 async def test_the_documented_option_makes_it_work(pooled_url: str) -> None:
-    """G-06: 500 operations with `statement_cache_size=0`, and none misses its statement."""
+    """500 operations with `statement_cache_size=0`, and none misses its statement."""
     store = on_postgresql(f"{pooled_url}?statement_cache_size=0")
     await store.open()
 
@@ -40,7 +40,7 @@ async def test_the_documented_option_makes_it_work(pooled_url: str) -> None:
 
 
 async def test_without_it_the_error_says_what_to_write(pooled_url: str) -> None:
-    """G-06: statements that another connection has are reported with the option that helps."""
+    """Statements that another connection has are reported with the option that helps."""
     store = on_postgresql(pooled_url)
 
     async def use() -> None:

@@ -265,7 +265,7 @@ def database_url(request: pytest.FixtureRequest, where: str) -> str:
 async def test_a_script_ends_by_itself(
     tmp_path: Path, database_url: str, where: str, how: str
 ) -> None:
-    """G-03, G-04: a script of two event loops ends, closed or not, and warns of nothing."""
+    """A script of two event loops ends, closed or not, and warns of nothing."""
     environment = {"AGENTMEM_DATA": str(tmp_path)}
     if where == "postgresql":
         environment["AGENTMEM_DATABASE_URL"] = database_url
@@ -284,7 +284,7 @@ async def test_a_script_ends_by_itself(
 
 
 async def test_importing_opens_nothing(tmp_path: Path) -> None:
-    """G-04: importing the package makes no file, no thread and no connection."""
+    """Importing the package makes no file, no thread and no connection."""
     code = (
         "import threading, agentmem, agentmem.memory.providers.registry as r; "
         "assert threading.active_count() == 1"

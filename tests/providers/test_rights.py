@@ -171,7 +171,7 @@ async def test_half_an_export_is_refused(store: SqlProvider) -> None:
 
 
 async def test_erasing_leaves_nothing(store: SqlProvider) -> None:
-    """M-8: everything of the scope goes, from every table, and of other scopes nothing."""
+    """Everything of the scope goes, from every table, and of other scopes nothing."""
     names = ("s", "s%", "S", "t")
     for name in names:
         await lived_in(store, name)
@@ -271,7 +271,7 @@ async def test_an_erased_scope_takes_no_reply(store: SqlProvider) -> None:
 
 
 async def test_another_messages_text_stays(store: SqlProvider) -> None:
-    """M-25: the same id in another session, memory or scope is another message."""
+    """The same id in another session, memory or scope is another message."""
     await lived_in(store)
     await store.append("a", "s", rows(1, 1, session="r2"))
     for other in (

@@ -25,7 +25,7 @@ async def dreamt(store: SqlProvider, *writes: Write) -> None:
 
 
 async def test_a_live_forget_leaves_a_tombstone(store: SqlProvider) -> None:
-    """M-11: by code or by a person, with what it said, whose word it was, and when it went."""
+    """By code or by a person, with what it said, whose word it was, and when it went."""
     before = datetime.now(UTC)
     await store.write("a", "s", [Write(key="phone", value={"n": 1}, trust=Trust.ASSISTANT)])
     await store.write("a", "s", [Write(key="city", value="Oslo")])

@@ -62,7 +62,7 @@ async def test_rows_come_back_as_they_were(store: SqlProvider) -> None:
 
 
 async def test_appending_again_changes_nothing(store: SqlProvider) -> None:
-    """M-7: an append whose answer was lost is repeated, also with more rows; the first stay."""
+    """An append whose answer was lost is repeated, also with more rows; the first stay."""
     assert await store.append("a", "s", rows(1, 3)) == 3
     assert await store.append("a", "s", rows(1, 3, text="other")) == 3
     assert await store.append("a", "s", rows(2, 5, text="more")) == 5
@@ -109,7 +109,7 @@ async def test_what_append_takes(store: SqlProvider) -> None:
 
 
 async def test_a_message_with_nul_is_kept(store: SqlProvider) -> None:
-    """G-07, M-38: in a conversation NUL and lone surrogates are replaced, the message stays."""
+    """In a conversation NUL and lone surrogates are replaced, the message stays."""
     await store.append("a", "s", rows(1, 1, text="W\x00s \ud83d literal \\u0000"))
     (row,) = await store.unread("a", "s", 1_000)
     assert row.text == "W\ufffds \ufffd literal \\u0000"

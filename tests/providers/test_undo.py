@@ -83,7 +83,7 @@ async def test_a_history_tells_who_wrote_what_and_why(store: SqlProvider) -> Non
 
 
 async def test_undoing_a_dream_restores_the_scope(store: SqlProvider) -> None:
-    """M-9: adds, updates, merges, removals and confirmations are all taken back, exactly."""
+    """Adds, updates, merges, removals and confirmations are all taken back, exactly."""
     before = await planted(store)
     await dream(
         store,
@@ -107,7 +107,7 @@ async def test_undoing_a_dream_restores_the_scope(store: SqlProvider) -> None:
 
 
 async def test_what_changed_meanwhile_stays_and_is_a_conflict(store: SqlProvider) -> None:
-    """M-12: a change goes back whole or not at all; the rest of the dream goes back."""
+    """A change goes back whole or not at all; the rest of the dream goes back."""
     await planted(store)
     merge = [Write(op="remove", key="home"), Write(key="city", value="Bergen")]
     await dream(store, "d1", c1=merge, c2=[Write(key="drink", value="coffee")])
@@ -155,7 +155,7 @@ async def test_an_undo_can_be_undone(store: SqlProvider) -> None:
 
 
 async def test_undone_facts_leave_tombstones(store: SqlProvider) -> None:
-    """M-11: older evidence cannot bring back what was undone, whether added or updated."""
+    """Older evidence cannot bring back what was undone, whether added or updated."""
     await planted(store)
     await dream(store, "d1", c1=[Write(key="new", value="x")], c2=[Write(key="city", value="Rome")])
     asked = datetime.now(UTC)
@@ -204,7 +204,7 @@ async def test_a_later_confirmation_keeps_an_earlier_one(store: SqlProvider) -> 
 
 @pytest.mark.parametrize("name", ["d9", "d9/c1", "city@9", "city@1x", "nowhere@1", "city", "@", ""])
 async def test_what_is_no_change_is_refused(store: SqlProvider, name: str) -> None:
-    """M-16: a name that means nothing says where names are found, and changes nothing."""
+    """A name that means nothing says where names are found, and changes nothing."""
     before = await planted(store)
     with pytest.raises(ConfigurationError, match="history of a key"):
         await store.undo("a", "s", name)
@@ -212,7 +212,7 @@ async def test_what_is_no_change_is_refused(store: SqlProvider, name: str) -> No
 
 
 async def test_a_change_of_another_scope_is_none(store: SqlProvider) -> None:
-    """M-25: undo reaches no other scope."""
+    """Undo reaches no other scope."""
     await planted(store)
     await dream(store, "d1", c1=[Write(key="city", value="Rome")])
     with pytest.raises(ConfigurationError):

@@ -20,7 +20,7 @@ WHAT_TO_DO = (
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
 async def test_recorded_histories_replay(path: Path) -> None:
-    """F-08: each recorded history replays with today's code."""
+    """Each recorded history replays with today's code."""
     assert await failure(path) is None, WHAT_TO_DO.format(name=path.stem)
 
 
@@ -42,12 +42,12 @@ async def test_histories_replay_on_every_supported_python(version: str) -> None:
 
 
 async def test_a_changed_workflow_is_caught() -> None:
-    """F-08: a workflow that does one more thing before its first activity does not replay."""
+    """A workflow that does one more thing before its first activity does not replay."""
     with pytest.raises(workflow.NondeterminismError):
         await replayer(Changed).replay_workflow(read(FOLDER / "plain_turn.json"))
 
 
 async def test_what_is_not_deterministic_is_refused() -> None:
-    """F-09: a replay here forbids the clock, also to a workflow that opts out of the sandbox."""
+    """A replay here forbids the clock, also to a workflow that opts out of the sandbox."""
     with pytest.raises(RuntimeError, match=r"Cannot access time\.time"):
         await replayer(Clocked).replay_workflow(read(FOLDER / "plain_turn.json"))

@@ -28,7 +28,7 @@ from tests.unit.test_view_properties import Action, actions, bounds, play
 async def test_a_conversation_goes_on_as_if_there_had_been_no_change(
     script: list[Action], more: list[Action], window: int | None, max_tokens: int | None
 ) -> None:
-    """F-03, M-34: same view, same ids, same prompts, before and after more was said."""
+    """Same view, same ids, same prompts, before and after more was said."""
     memory = WorkingMemory(window=window, max_tokens=max_tokens)
     await play(memory, script)
     other = WorkingMemory(window=window, max_tokens=max_tokens, restore=memory.dump())
@@ -68,7 +68,7 @@ def test_the_oldest_leave_where_all_is_too_much() -> None:
 
 
 def test_a_summary_stays_where_others_leave() -> None:
-    """B-01: one summary, first; what could not go on is none of its business."""
+    """One summary, first; what could not go on is none of its business."""
     memory = conversation(*[300_000] * 8)
     summary = Message(id=memory.reserve(), role=Role.SUMMARY, content="They met in Oslo.")
     memory.summarise(["m0"], summary)

@@ -81,7 +81,7 @@ async def test_after_any_compaction_what_is_sent_is_valid(
     max_tokens: int,
     preserve: int,
 ) -> None:
-    """B-01, B-04, B-06, M-31: groups whole, in order, one summary and first, newest question in."""
+    """Groups whole, in order, one summary and first, newest question in."""
     memory = compacting(max_tokens, preserve, window)
     for script in (before, after, again):
         await play(memory, script)
@@ -131,7 +131,7 @@ async def test_without_a_model_it_is_never_due() -> None:
 
 @pytest.mark.parametrize("preserve", range(1, 6))
 async def test_the_cut_never_splits_a_group(preserve: int) -> None:
-    """M-31, B-06: at every `compact_preserve` a call and its two results stay together."""
+    """At every `compact_preserve` a call and its two results stay together."""
     memory = compacting(preserve=preserve)
     await tool_turn(memory, "a", "b")
     await memory.memorize("user", "next")
@@ -159,7 +159,7 @@ async def test_the_newest_question_and_its_tool_rounds_stay() -> None:
 
 
 async def test_a_call_that_was_never_answered_holds_nothing_up() -> None:
-    """M-32: a call without a result at the head goes like any other message."""
+    """A call without a result at the head goes like any other message."""
     memory = compacting(preserve=2)
     await memory.memorize("user", "start")
     await memory.memorize("tool_call", '{"calls": [{"id": "k", "name": "look"}]}')
@@ -171,7 +171,7 @@ async def test_a_call_that_was_never_answered_holds_nothing_up() -> None:
 
 
 async def test_old_results_are_shortened_once_and_that_may_be_enough() -> None:
-    """D9: shortened results stay as they are; their full text stays in the conversation."""
+    """Shortened results stay as they are; their full text stays in the conversation."""
     memory = compacting(max_tokens=1_000, preserve=2)
     await tool_turn(memory, "y" * 4_000)
     await memory.memorize("user", "next")
@@ -188,7 +188,7 @@ async def test_old_results_are_shortened_once_and_that_may_be_enough() -> None:
 
 
 async def test_what_the_window_hides_is_summarised_and_the_summary_is_in_view() -> None:
-    """D8: nothing is lost in silence, and nothing hidden comes back."""
+    """Nothing is lost in silence, and nothing hidden comes back."""
     memory = compacting(max_tokens=100, preserve=2, window=3)
     for turn in range(6):
         await memory.memorize("user", f"{turn}" * 60)
@@ -216,7 +216,7 @@ async def test_forgotten_messages_are_not_summarised() -> None:
 
 
 async def test_what_is_said_while_a_summary_is_made_stands_behind_it() -> None:
-    """M-13: between plan and summary one message comes and one goes; nothing raises or is lost."""
+    """Between plan and summary one message comes and one goes; nothing raises or is lost."""
     memory = compacting(preserve=0)
     for text in ("x" * 400, "y" * 400, "the question"):
         await memory.memorize("user", text)
@@ -260,7 +260,7 @@ async def test_a_turn_that_fails_after_a_compaction_leaves_the_summary() -> None
 
 
 def test_only_a_smaller_summary_with_room_beside_it_fits() -> None:
-    """B-02, M-35: empty, equal and larger ones do not, nor one that fills the budget."""
+    """Empty, equal and larger ones do not, nor one that fills the budget."""
     limits = compacting(max_tokens=100).settings
     replaced = [Message(id="m0", role=Role.USER, content="x" * 400)]
 
@@ -407,7 +407,7 @@ async def test_summaries_are_no_part_of_the_transcript() -> None:
 
 
 async def test_a_long_conversation_is_looked_at_a_few_times_not_once_for_each_message() -> None:
-    """F-10: with 2,000 messages to be summarised, the plan is linear in them."""
+    """With 2,000 messages to be summarised, the plan is linear in them."""
     memory = compacting(max_tokens=100_000, preserve=4)
     for _ in range(2_000):
         await memory.memorize("user", "x" * 400)

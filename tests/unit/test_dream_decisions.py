@@ -119,7 +119,7 @@ async def test_a_proposal_is_applied_once(scene: Scene) -> None:
 
 
 async def test_a_key_that_moved_is_left_alone(scene: Scene) -> None:
-    """The agent has learned better since the dream: its word stays, the rest applies (M-12)."""
+    """The agent has learned better since the dream: its word stays, the rest applies."""
     await prepared(scene)
     dream = (await scene.dream(moving(), mode="propose")).dream
     await scene.provider.write(AGENT, SCOPE, [Write(key="city", value="Lives in Voss")])
@@ -129,7 +129,7 @@ async def test_a_key_that_moved_is_left_alone(scene: Scene) -> None:
 
 
 async def test_a_held_change_is_applied_by_name(scene: Scene) -> None:
-    """H-03, M-9: what a dream may not remove, a person may."""
+    """A person may remove what a dream may not."""
     await prepared(scene)
     dream = (await scene.dream(moving())).dream
     name = await held(scene)
@@ -217,7 +217,7 @@ async def test_a_decision_is_undone_like_a_dream(scene: Scene) -> None:
 
 
 async def test_undoing_a_proposal_takes_back_what_was_applied_of_it(scene: Scene) -> None:
-    """M-9: by the proposal's own id, however many decisions there were."""
+    """By the proposal's own id, however many decisions there were."""
     before = await prepared(scene)
     dream = (await scene.dream(moving(), mode="propose")).dream
     nothing = await scene.provider.undo(AGENT, SCOPE, dream)

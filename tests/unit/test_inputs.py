@@ -28,7 +28,7 @@ WRONG: list[tuple[tuple[Any, ...], str]] = [
 
 @pytest.mark.parametrize(("args", "words"), WRONG)
 def test_wrong_inputs_are_refused_by_name(args: tuple[Any, ...], words: str) -> None:
-    """F-15: missing, surplus, unknown and mistyped inputs name the field and what exists."""
+    """Missing, surplus, unknown and mistyped inputs name the field and what exists."""
     with pytest.raises(InvalidInput, match=words) as caught:
         parse_input(AgentInput, args, "the input of agent")
     assert caught.value.type == "InvalidInput"

@@ -82,7 +82,7 @@ async def test_facts_are_stored_recalled_and_forgotten(memory: LongTermMemory) -
 
 
 async def test_scopes_are_those_of_the_agent(memory: LongTermMemory) -> None:
-    """M-25: scopes are told apart exactly, and another agent's are not seen."""
+    """Scopes are told apart exactly, and another agent's are not seen."""
     for scope in ("a_b", "a-b", "A_B"):
         await long_term_memory(sqlite("facts.db"), "assistant", scope).memorize("k", scope)
     await long_term_memory(sqlite("facts.db"), "other", "x").memorize("k", 1)
@@ -94,7 +94,7 @@ async def test_scopes_are_those_of_the_agent(memory: LongTermMemory) -> None:
     "value", [None, 0, False, "", [], {}, 1e300, "\\u0000 as text", [{"a": 1}]]
 )
 async def test_any_json_comes_back_as_it_was(memory: LongTermMemory, value: Any) -> None:
-    """M-44: a value keeps its type."""
+    """A value keeps its type."""
     await memory.memorize("k", value)
     found = await memory.recall("k")
     assert (found, type(found)) == (value, type(value))
@@ -120,7 +120,7 @@ NOT_STORABLE: list[Any] = [
 
 @pytest.mark.parametrize("value", NOT_STORABLE)
 async def test_what_is_no_json_or_too_long_is_refused(memory: LongTermMemory, value: Any) -> None:
-    """M-38, M-40, M-44: nothing is stored; the error says what is wrong with which key."""
+    """Nothing is stored; the error says what is wrong with which key."""
     with pytest.raises(InvalidFact, match="'k'"):
         await memory.memorize("k", value)
     assert await memory.recall() == {}
@@ -128,7 +128,7 @@ async def test_what_is_no_json_or_too_long_is_refused(memory: LongTermMemory, va
 
 @pytest.mark.parametrize("key", ["", " ", 7, b"k", "x" * (KEY_BYTES + 1), "\x00"])
 async def test_what_is_no_key_is_refused_everywhere(memory: LongTermMemory, key: Any) -> None:
-    """M-8: an empty key is an error and never the whole scope."""
+    """An empty key is an error and never the whole scope."""
     await memory.memorize("kept", 1)
     for operation in (memory.memorize(key, 1), memory.recall(key), memory.forget(key)):
         with pytest.raises(InvalidFact, match="key"):

@@ -73,7 +73,7 @@ def run(url: str, *arguments: str, at: tuple[str, ...] = AT) -> Result:
 
 
 def test_facts_and_their_history_are_shown(url: str) -> None:
-    """M-53: values, quotes and the name to undo by; nothing that moves the cursor."""
+    """Values, quotes and the name to undo by; nothing that moves the cursor."""
     shown = run(url, "facts")
     assert shown.exit_code == 0
     for text in ("city", "Bergen", "Momo", "2 facts"):
@@ -232,7 +232,7 @@ def test_an_export_that_was_cut_off_is_refused(url: str, tmp_path: Path) -> None
 
 
 def test_the_command_needs_a_url_and_no_project(url: str, tmp_path: Path) -> None:
-    """M-53: the installed command, in an empty directory, with the URL in its environment."""
+    """The installed command, in an empty directory, with the URL in its environment."""
     command = Path(sys.executable).with_name("agentmem")
     done = subprocess.run(
         [command, "memory", "facts", "city", *AT, "--json"],

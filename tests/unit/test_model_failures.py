@@ -101,7 +101,7 @@ def kind(error: ModelCallError) -> str:
     ],
 )
 def test_a_prompt_that_does_not_fit_is_told_by_any_wording(text: str) -> None:
-    """E-03: a plain 400 in a provider's own words means the same as the class for it."""
+    """A plain 400 in a provider's own words means the same as the class for it."""
     for error in (APIError(text, 400), APIError(f'{{"error": "{text}"}}', 400)):
         found = mapped(error)
         assert isinstance(found, ContextOverflow)
@@ -110,7 +110,7 @@ def test_a_prompt_that_does_not_fit_is_told_by_any_wording(text: str) -> None:
 
 
 def test_a_prompt_that_does_not_fit_is_told_by_its_class() -> None:
-    """E-03: litellm has a class of its own for what it recognizes."""
+    """Litellm has a class of its own for what it recognizes."""
     assert isinstance(mapped(ContextWindowExceededError("no", 400)), ContextOverflow)
 
 
@@ -129,7 +129,7 @@ def test_a_prompt_that_does_not_fit_is_told_by_its_class() -> None:
     ],
 )
 def test_a_refused_request_is_not_tried_again(text: str, status: int) -> None:
-    """E-05: one attempt, and the provider's words reach the caller."""
+    """One attempt, and the provider's words reach the caller."""
     found = mapped(APIError(text, status))
     assert not isinstance(found, ContextOverflow)
     assert found.non_retryable
@@ -163,7 +163,7 @@ def test_a_refused_request_is_not_tried_again(text: str, status: int) -> None:
 def test_a_wrong_or_missing_key_names_its_variable(
     error: Exception, model: str, variable: str
 ) -> None:
-    """E-02: one attempt; the message names what to set, and holds no key."""
+    """One attempt; the message names what to set, and holds no key."""
     found = mapped(error, model)
     assert found.non_retryable
     assert "needs a valid key" in found.message
@@ -172,7 +172,7 @@ def test_a_wrong_or_missing_key_names_its_variable(
 
 
 def test_the_provider_of_a_bare_model_name_is_the_one_that_litellm_found() -> None:
-    """E-02: `gpt-4o` alone is OpenAI's, and so is its key."""
+    """`gpt-4o` alone is OpenAI's, and so is its key."""
     error = AuthenticationError("no", 401)
     error.llm_provider = "openai"  # pyright: ignore[reportAttributeAccessIssue]
     assert "OPENAI_API_KEY" in mapped(error, "gpt-4o").message
@@ -191,7 +191,7 @@ def test_the_provider_of_a_bare_model_name_is_the_one_that_litellm_found() -> No
     ],
 )
 def test_a_used_up_quota_is_final(error: Exception) -> None:
-    """E-07: 402, or a structured code at whatever depth; it is called what it is."""
+    """402, or a structured code at whatever depth; it is called what it is."""
     found = mapped(error)
     assert found.non_retryable
     assert "quota or credit" in found.message
@@ -212,7 +212,7 @@ def test_a_used_up_quota_is_final(error: Exception) -> None:
     ],
 )
 def test_a_bare_429_is_a_rate_limit_whatever_its_words(text: str) -> None:
-    """E-07: words about usage, billing and quotas stand in rate limits too."""
+    """Words about usage, billing and quotas stand in rate limits too."""
     for error in (RateLimitError(text, 429), APIError(text, 429, body={"code": None})):
         found = mapped(error)
         assert not found.non_retryable
@@ -250,7 +250,7 @@ def test_an_outage_is_told_from_a_failure(error: Exception, *, passes: bool) -> 
 
 
 def test_a_request_over_the_whole_rate_limit_is_an_overflow() -> None:
-    """E-03: waiting does not make one request smaller than the limit of a minute."""
+    """Waiting does not make one request smaller than the limit of a minute."""
     text = "Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 40000"
     assert isinstance(mapped(RateLimitError(text, 429)), ContextOverflow)
 
@@ -274,7 +274,7 @@ def test_a_request_over_the_whole_rate_limit_is_an_overflow() -> None:
     ],
 )
 def test_what_may_pass_is_tried_again(error: Exception, words: str) -> None:
-    """E-04, E-06, E-08: overload, silence and broken connections are retried by Temporal."""
+    """Overload, silence and broken connections are retried by Temporal."""
     found = mapped(error)
     assert not found.non_retryable
     assert words in found.message
@@ -290,7 +290,7 @@ def test_what_may_pass_is_tried_again(error: Exception, words: str) -> None:
     ],
 )
 def test_what_no_retry_can_change_is_final(error: Exception, words: str) -> None:
-    """E-05: a missing package, a refused prompt and a name without a provider stay so."""
+    """A missing package, a refused prompt and a name without a provider stay so."""
     found = mapped(error)
     assert found.non_retryable
     assert words in found.message
@@ -307,7 +307,7 @@ def test_an_ollama_that_does_not_run_is_named_with_its_address() -> None:
 
 
 def test_a_model_that_ollama_lacks_is_named_with_the_command_that_fetches_it() -> None:
-    """E-05: 404 from Ollama means that nobody pulled the model."""
+    """404 from Ollama means that nobody pulled the model."""
     found = mapped(APIError("model 'x' not found", 404), "ollama/x")
     assert "`ollama pull x`" in found.message
 
@@ -329,7 +329,7 @@ def test_an_address_of_another_vendor_is_named() -> None:
     ],
 )
 def test_no_key_is_ever_shown(text: str, environ: Mapping[str, str]) -> None:
-    """E-02: keys by their shape, and the values of the worker's own secrets."""
+    """Keys by their shape, and the values of the worker's own secrets."""
     shown = without_secrets(text, environ)
     assert "[hidden]" in shown
     for secret in (KEY, "AIzaSyD4567890abcdef", "abcdef123456", "hunter2hunter2"):
@@ -374,13 +374,13 @@ def test_long_words_of_a_provider_are_cut() -> None:
 def test_the_wait_that_a_provider_asks_for(
     headers: dict[str, str], text: str, seconds: float | None
 ) -> None:
-    """E-01: seconds, an HTTP date or words; never more than five minutes."""
+    """Seconds, an HTTP date or words; never more than five minutes."""
     wait = asked_wait(headers, text, NOW)
     assert wait == (None if seconds is None else timedelta(seconds=seconds))
 
 
 def test_the_wait_becomes_the_delay_of_the_next_attempt() -> None:
-    """E-01: Temporal waits as long as the provider asked for, by header of any case."""
+    """Temporal waits as long as the provider asked for, by header of any case."""
     assert mapped(RateLimitError("x", 429, {"Retry-After": "7"})).next_retry_delay == timedelta(
         seconds=7
     )

@@ -43,7 +43,7 @@ def test_paths_stay_in_the_data_directory(path: str) -> None:
 
 
 def test_sqlite_in_memory_has_its_own_name() -> None:
-    """G-14: `:memory:` would be a file of that name; the message says what to write."""
+    """`:memory:` would be a file of that name; the message says what to write."""
     with pytest.raises(ConfigurationError, match=r"in_memory\(\)"):
         sqlite(":memory:")
 

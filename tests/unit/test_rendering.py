@@ -35,7 +35,7 @@ def call(place: str, name: str = "ping", **arguments: object) -> ToolCall:
 
 
 def test_a_whole_conversation_is_sent_as_it_stands() -> None:
-    """A-03: nothing is removed or changed, and results keep their JSON text (A-08)."""
+    """Nothing is removed or changed, and results keep their JSON text."""
     sent = render(
         [
             SYSTEM,
@@ -74,7 +74,7 @@ def test_a_whole_conversation_is_sent_as_it_stands() -> None:
 
 
 def test_a_greeting_stands_behind_a_line_in_the_users_place() -> None:
-    """A-05: the first message besides the system prompt is from the user, for every provider."""
+    """The first message besides the system prompt is from the user, for every provider."""
     sent = render([SYSTEM, assistant(0, "How can I help?"), user(1, "hi")], clipped={})
     texts = [message["content"] for message in sent[1:]]
     assert texts == [OPENED, "How can I help?", "hi"]
@@ -101,7 +101,7 @@ def test_a_note_stands_before_its_message() -> None:
 
 
 def test_a_prompt_without_a_user_message_is_refused() -> None:
-    """A-05: a system prompt alone is refused before any model call."""
+    """A system prompt alone is refused before any model call."""
     with pytest.raises(InvalidInput, match="no message of the user"):
         render([SYSTEM], clipped={})
     with pytest.raises(InvalidInput, match="no message of the user"):
@@ -117,7 +117,7 @@ def test_a_summary_opens_the_conversation_as_a_note_of_the_user() -> None:
 
 
 def test_open_calls_are_answered_by_a_note() -> None:
-    """A-07: a call whose result is missing or came too late is answered once, in words."""
+    """A call whose result is missing or came too late is answered once, in words."""
     sent = render(
         [
             user(0),
@@ -148,7 +148,7 @@ def test_only_the_first_result_of_a_call_is_sent() -> None:
 
 
 def test_blank_messages_are_left_out_and_blank_results_are_named() -> None:
-    """D-01: no empty text is ever sent."""
+    """No empty text is ever sent."""
     sent = render(
         [
             user(0),
@@ -165,13 +165,13 @@ def test_blank_messages_are_left_out_and_blank_results_are_named() -> None:
 
 @pytest.mark.parametrize("name", ["", "get weather!", "ü" * 70])
 def test_names_that_a_model_made_up_are_made_valid(name: str) -> None:
-    """C-05: providers take letters, digits, `_` and `-`, one to 64 of them."""
+    """Providers take letters, digits, `_` and `-`, one to 64 of them."""
     sent = render([user(0), assistant(1, "", call("t1.s1.c0", name))], clipped={})
     assert re.fullmatch(r"[A-Za-z0-9_-]{1,64}", sent[1]["tool_calls"][0]["function"]["name"])
 
 
 def test_content_parts_of_the_user_are_kept_and_blank_ones_left_out() -> None:
-    """D-09: text and images go as they came; a part with text None would be refused."""
+    """Text and images go as they came; a part with text None would be refused."""
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
     parts: list[JSONObject] = [{"type": "text", "text": None}, {"type": "text", "text": "A"}, image]
     [sent] = render([user(0, parts)], clipped={})
@@ -179,7 +179,7 @@ def test_content_parts_of_the_user_are_kept_and_blank_ones_left_out() -> None:
 
 
 def test_reasoning_stands_on_the_message_that_it_came_with() -> None:
-    """D-06, D-07, D-08: blocks, text and provider fields go back unchanged."""
+    """Blocks, text and provider fields go back unchanged."""
     thinking = {"type": "thinking", "thinking": "...", "signature": "s1"}
     redacted = {"type": "redacted_thinking", "data": "d"}
     message = assistant(1, "", call("t1.s1.c0")).replace(
@@ -219,7 +219,7 @@ def test_half_surrogates_are_replaced() -> None:
     ],
 )
 def test_wire_ids_are_the_position_in_base_36(position: str, sent: str) -> None:
-    """C-07, C-08: ids come from the position, never from the model."""
+    """Ids come from the position, never from the model."""
     assert wire_id(position) == sent
 
 
@@ -307,7 +307,7 @@ def conversations(draw: st.DrawFn) -> list[Message]:
 def test_every_request_passes_the_strict_rules(
     conversation: list[Message], clipped: dict[str, int]
 ) -> None:
-    """A-06: whatever the messages are, what is sent is valid for the most demanding provider."""
+    """Whatever the messages are, what is sent is valid for the most demanding provider."""
     try:
         sent = render(conversation, clipped=clipped)
     except InvalidInput:

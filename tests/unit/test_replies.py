@@ -68,18 +68,18 @@ def test_a_reply_becomes_the_message_under_the_reserved_id() -> None:
 
 @pytest.mark.parametrize("arguments", ["", "  \n", "null", None, {}])
 def test_missing_arguments_are_an_empty_object(arguments: object) -> None:
-    """C-01: a tool without parameters runs however a model writes that."""
+    """A tool without parameters runs however a model writes that."""
     assert only_call(arguments) == ToolCall(id="t3.s2.c0", name="ping")
 
 
 def test_an_absent_arguments_field_is_an_empty_object() -> None:
-    """C-01: the field may be missing altogether."""
+    """The field may be missing altogether."""
     [found] = read(body(calls=[{"function": {"name": "ping"}}])).message.calls
     assert found == ToolCall(id="t3.s2.c0", name="ping")
 
 
 def test_arguments_that_do_not_parse_are_named_as_the_problem() -> None:
-    """C-02: the call keeps its place with valid arguments, and the reason is in words."""
+    """The call keeps its place with valid arguments, and the reason is in words."""
     found = only_call('{"city": "Osl')
     assert found.arguments == {}
     assert "not valid JSON" in found.problem
@@ -88,7 +88,7 @@ def test_arguments_that_do_not_parse_are_named_as_the_problem() -> None:
 
 @pytest.mark.parametrize("arguments", ["[1,2]", '"text"', "7", "true", [1]])
 def test_arguments_that_are_no_object_are_a_problem(arguments: object) -> None:
-    """C-03: only an object can be given to a tool."""
+    """Only an object can be given to a tool."""
     found = only_call(arguments)
     assert found.arguments == {}
     assert "JSON object is expected" in found.problem
@@ -111,14 +111,14 @@ def test_arguments_that_could_not_travel_are_a_problem(arguments: str, problem: 
 
 
 def test_sound_arguments_are_kept_beside_broken_ones() -> None:
-    """C-03: the siblings of a broken call run."""
+    """The siblings of a broken call run."""
     calls = read(body(calls=[raw_call("7"), raw_call('{"a": 1}')])).message.calls
     assert [bool(found.problem) for found in calls] == [True, False]
     assert calls[1].arguments == {"a": 1}
 
 
 def test_ids_are_positions_whatever_the_model_sends() -> None:
-    """C-07, C-08: doubled, empty, null and missing ids make no difference."""
+    """Doubled, empty, null and missing ids make no difference."""
     calls: list[object] = [
         raw_call("{}") | {"id": "x1"},
         raw_call("{}") | {"id": "x1"},
@@ -131,13 +131,13 @@ def test_ids_are_positions_whatever_the_model_sends() -> None:
 
 @pytest.mark.parametrize(("name", "kept"), [("get_wether", "get_wether"), ("", ""), (None, "")])
 def test_unknown_names_are_kept_for_the_loop_to_answer(name: object, kept: str) -> None:
-    """C-05: a wrong name is the loop's to answer, with the list of tools."""
+    """A wrong name is the loop's to answer, with the list of tools."""
     assert only_call("{}", name=name).name == kept
 
 
 @pytest.mark.parametrize("content", [None, "", "  "])
 def test_an_empty_reply_has_no_text(content: object) -> None:
-    """D-01: blanks are not stored as an answer."""
+    """Blanks are not stored as an answer."""
     reply = read(body(content))
     assert (reply.message.text.strip(), reply.message.calls, reply.finish) == ("", [], "stop")
 
@@ -153,7 +153,7 @@ def test_an_empty_reply_has_no_text(content: object) -> None:
     ],
 )
 def test_a_reply_without_a_message_is_a_typed_error(reply: JSONObject) -> None:
-    """D-02: it says what is known, may be retried, and is no IndexError."""
+    """It says what is known, may be retried, and is no IndexError."""
     with pytest.raises(ModelCallError, match="openai/x sent a reply without a message") as caught:
         read(reply)
     assert not caught.value.non_retryable
@@ -162,7 +162,7 @@ def test_a_reply_without_a_message_is_a_typed_error(reply: JSONObject) -> None:
 
 
 def test_a_missing_finish_reason_follows_from_the_message() -> None:
-    """D-02: with calls it is tool_calls, without any it is stop."""
+    """With calls it is tool_calls, without any it is stop."""
     assert read(body("hi", finish=None)).finish == "stop"
     assert read(body(calls=[raw_call("{}")], finish=None)).finish == "tool_calls"
 
@@ -175,7 +175,7 @@ def test_control_characters_in_a_calls_name_are_replaced() -> None:
 
 
 def test_calls_of_a_reply_that_was_cut_off_do_not_run() -> None:
-    """D-03: what parses may be half of what was meant."""
+    """Arguments that parse may be half of what was meant."""
     arguments = '{"path":"a.txt","text":"first half"}'
     reply = read(body("so", calls=[raw_call(arguments)], finish="length"))
     [found] = reply.message.calls
@@ -186,13 +186,13 @@ def test_calls_of_a_reply_that_was_cut_off_do_not_run() -> None:
 
 
 def test_a_text_that_was_cut_off_is_marked() -> None:
-    """D-03: a text-only reply keeps its text, and its finish says so."""
+    """A text-only reply keeps its text, and its finish says so."""
     reply = read(body("half of", finish="length"))
     assert (reply.message.text, reply.finish) == ("half of", "length")
 
 
 def test_a_cut_that_the_provider_does_not_name_is_seen_by_the_tokens() -> None:
-    """D-04: broken arguments in a reply of the full length were cut off; sound ones were not."""
+    """Broken arguments in a reply of the full length were cut off; sound ones were not."""
     calls: list[object] = [raw_call('{"a": "Osl'), raw_call('{"a": 1}')]
     usage = {"prompt_tokens": 1, "completion_tokens": 4096}
     found = read(body(calls=calls, finish="tool_calls", usage=usage)).message.calls
@@ -212,14 +212,14 @@ def test_a_cut_that_the_provider_does_not_name_is_seen_by_the_tokens() -> None:
     ],
 )
 def test_every_kind_of_refusal_is_told_in_the_same_way(reply: JSONObject, text: str) -> None:
-    """D-05: the finish is content_filter, the text is kept, and nothing runs."""
+    """The finish is content_filter, the text is kept, and nothing runs."""
     found = read(reply)
     assert (found.finish, found.message.text, found.message.calls) == ("content_filter", text, [])
 
 
 @pytest.mark.parametrize("reason", ["error", "network_error", "insufficient_system_resource"])
 def test_a_reply_that_the_provider_broke_off_is_no_answer(reason: str) -> None:
-    """D-05: litellm says `stop` for words that it does not know; the half is asked for again."""
+    """Litellm says `stop` for words that it does not know; the half is asked for again."""
     half = {"role": "assistant", "content": "The answer is"}
     own = {"provider_specific_fields": {"native_finish_reason": reason}}
     for choice in ({"finish_reason": "stop", **own}, {"finish_reason": reason}):
@@ -232,7 +232,7 @@ def test_a_reply_that_the_provider_broke_off_is_no_answer(reason: str) -> None:
 
 
 def test_thinking_blocks_and_signatures_are_kept_in_order() -> None:
-    """D-06: blocks are stored as they came, and written back so."""
+    """Blocks are stored as they came, and written back so."""
     blocks = [
         {"type": "thinking", "thinking": "...", "signature": "s1"},
         {"type": "redacted_thinking", "data": "d"},
@@ -284,14 +284,14 @@ def test_a_call_that_was_cut_off_loses_what_signed_it() -> None:
 
 
 def test_reasoning_is_kept_apart_from_the_answer() -> None:
-    """D-07: it is stored with its message, and is not its text."""
+    """It is stored with its message, and is not its text."""
     message = read(body("answer", reasoning_content="hm")).message
     assert message.text == "answer"
     assert written(message) == {"reasoning_content": "hm"}
 
 
 def test_reasoning_among_the_content_parts_is_kept_there() -> None:
-    """D-09: such parts go back into the content, and are not shown."""
+    """Such parts go back into the content, and are not shown."""
     thought = {"type": "thinking", "thinking": [{"type": "text", "text": "q"}]}
     message = read(body([thought, {"type": "text", "text": "A"}])).message
     assert message.text == "A"
@@ -300,14 +300,14 @@ def test_reasoning_among_the_content_parts_is_kept_there() -> None:
 
 @pytest.mark.parametrize("name", ["reasoning_details", "reasoning_items"])
 def test_reasoning_that_litellm_moved_stands_on_the_message_again(name: str) -> None:
-    """D-07: OpenRouter and OpenAI read it there, not among the provider fields."""
+    """OpenRouter and OpenAI read it there, not among the provider fields."""
     parts = [{"type": "reasoning.text", "text": "w"}]
     message = read(body("a", provider_specific_fields={name: parts})).message
     assert written(message) == {name: parts}
 
 
 def test_signatures_on_calls_and_messages_are_kept() -> None:
-    """D-08: a thought signature comes back where it was."""
+    """A thought signature comes back where it was."""
     signed: JSONObject = {"provider_specific_fields": {"thought_signature": "abc=="}}
     inside: JSONObject = {"function": {"name": "ping", "arguments": "{}", **signed}}
     reply = body(calls=[raw_call("{}", **signed), inside], **signed)
@@ -317,7 +317,7 @@ def test_signatures_on_calls_and_messages_are_kept() -> None:
 
 
 def test_text_parts_are_joined() -> None:
-    """D-09: no Python repr, and parts without text are left out."""
+    """No Python repr, and parts without text are left out."""
     parts = [{"type": "text", "text": "A"}, {"type": "text", "text": None}, None, {"text": "B"}]
     assert read(body(parts)).message.content == "AB"
 
@@ -325,7 +325,7 @@ def test_text_parts_are_joined() -> None:
 @pytest.mark.parametrize("arguments", [{}, {"zone": "UTC"}, "{}"])
 @pytest.mark.parametrize("field", ["arguments", "parameters"])
 def test_a_text_that_is_nothing_but_a_call_is_one(arguments: object, field: str) -> None:
-    """D-10: the whole content is the JSON of a known tool."""
+    """The whole content is the JSON of a known tool."""
     reply = read(body(json.dumps({"name": "get_time", field: arguments})))
     [found] = reply.message.calls
     assert (reply.message.text, reply.finish, found.name) == ("", "tool_calls", "get_time")
@@ -344,13 +344,13 @@ def test_a_text_that_is_nothing_but_a_call_is_one(arguments: object, field: str)
     ],
 )
 def test_other_text_that_looks_like_a_call_is_text(text: str) -> None:
-    """D-10: in a sentence, of an unknown tool, or with more in it, nothing runs."""
+    """In a sentence, of an unknown tool, or with more in it, nothing runs."""
     reply = read(body(text))
     assert (reply.message.text, reply.message.calls) == (text, [])
 
 
 def test_json_that_was_asked_for_is_text() -> None:
-    """D-10: an agent with a response format answers in JSON."""
+    """An agent with a response format answers in JSON."""
     text = '{"name":"get_time","arguments":{}}'
     assert read(body(text), response_format={"type": "object"}).message.text == text
 
@@ -367,13 +367,13 @@ def test_calls_that_were_not_allowed_are_left_out() -> None:
     [None, {}, {"prompt_tokens": None, "completion_tokens": None, "prompt_tokens_details": None}],
 )
 def test_missing_usage_counts_as_zero(usage: object) -> None:
-    """D-13: sums stay numbers."""
+    """Sums stay numbers."""
     assert read(body("x", usage=usage)).usage == Usage(requests=1)
 
 
 @pytest.mark.parametrize("character", ["x", '"', "\x00", "😀"])
 def test_a_long_reply_is_clipped_to_its_encoded_limit(character: str) -> None:
-    """F-01: what is stored stays far below Temporal's limit, and says its full size."""
+    """A stored text stays far below Temporal's limit, and says its full size."""
     message = read(body(character * 3_000_000)).message
     size = len(message.model_dump_json().encode())
     assert size <= REPLY_BYTES
@@ -381,7 +381,7 @@ def test_a_long_reply_is_clipped_to_its_encoded_limit(character: str) -> None:
 
 
 def test_a_reply_of_nothing_but_calls_stays_within_its_limit() -> None:
-    """F-01: arguments that are too large together do not run, and the calls keep their place."""
+    """Arguments that are too large together do not run, and the calls keep their place."""
     calls: list[object] = [raw_call(json.dumps({"a": "x" * 200_000})) for _ in range(20)]
     message = read(body("y" * 2_000_000, calls=calls, reasoning_content="z" * 900_000)).message
     size = len(message.model_dump_json().encode())

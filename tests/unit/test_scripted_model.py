@@ -91,7 +91,7 @@ async def test_odd_calls_are_sent_as_they_are(
 
 @pytest.mark.parametrize("raw", [{"choices": []}, {"choices": [{"message": None}]}, {}, []])
 async def test_a_raw_body_is_sent_as_it_is(http: aiohttp.ClientSession, raw: object) -> None:
-    """D-02: any body can be answered, also one that breaks the protocol."""
+    """Any body can be answered, also one that breaks the protocol."""
     async with ScriptedModel([reply(raw=raw)]) as model:
         assert await post(http, model, {"messages": [USER]}) == (200, raw)
 
@@ -109,14 +109,14 @@ async def test_raw_bytes_need_not_be_json(http: aiohttp.ClientSession) -> None:
 
 
 async def test_usage_may_be_null(http: aiohttp.ClientSession) -> None:
-    """D-13: a token count that is null is sent as null."""
+    """A token count that is null is sent as null."""
     async with ScriptedModel([reply("x", usage={"prompt_tokens": None})]) as model:
         _, answer = await post(http, model, {"messages": [USER]})
     assert answer["usage"]["prompt_tokens"] is None
 
 
 async def test_content_may_be_none_or_parts(http: aiohttp.ClientSession) -> None:
-    """D-01, D-09: the content of a reply is sent as it is given."""
+    """The content of a reply is sent as it is given."""
     parts = [{"type": "text", "text": "A"}, {"type": "text", "text": "B"}]
     async with ScriptedModel([reply(None), reply(parts)]) as model:
         for content in (None, parts):

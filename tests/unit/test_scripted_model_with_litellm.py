@@ -113,7 +113,7 @@ async def test_reasoning_sent_back_passes_and_reasoning_lost_is_refused(
 
 
 async def test_a_failure_carries_status_and_headers(ask: Ask, litellm: ModuleType) -> None:
-    """E-01: a 429 is a RateLimitError, and its Retry-After can be read from the exception."""
+    """A 429 is a RateLimitError, and its Retry-After can be read from the exception."""
     async with ScriptedModel([fail(429, "slow down", headers={"Retry-After": "7"})]) as model:
         error = await failure(ask(model), litellm.RateLimitError)
     assert "slow down" in str(error)
@@ -121,7 +121,7 @@ async def test_a_failure_carries_status_and_headers(ask: Ask, litellm: ModuleTyp
 
 
 async def test_a_context_length_error_keeps_its_wording(ask: Ask, litellm: ModuleType) -> None:
-    """E-03: a 400 arrives as BadRequestError with the provider's own sentence."""
+    """A 400 arrives as BadRequestError with the provider's own sentence."""
     async with ScriptedModel([fail(400, "input tokens exceed the limit of 8000")]) as model:
         error = await failure(ask(model), litellm.BadRequestError)
     assert "input tokens exceed the limit of 8000" in str(error)
@@ -131,7 +131,7 @@ async def test_a_context_length_error_keeps_its_wording(ask: Ask, litellm: Modul
 async def test_a_reset_is_a_connection_error(
     ask: Ask, litellm: ModuleType, headers_first: bool
 ) -> None:
-    """E-08: a connection reset before or halfway through the answer is an error, then over."""
+    """A connection reset before or halfway through the answer is an error, then over."""
     async with ScriptedModel([reset(headers_first=headers_first), reply("Sunny.")]) as model:
         with pytest.raises((litellm.InternalServerError, litellm.APIConnectionError)):
             await ask(model)
@@ -141,7 +141,7 @@ async def test_a_reset_is_a_connection_error(
 
 @pytest.mark.parametrize("headers_first", [False, True])
 async def test_a_cancelled_call_is_seen_by_the_server(ask: Ask, headers_first: bool) -> None:
-    """F-11: cancelling the call closes the HTTP request, with and without headers received."""
+    """Cancelling the call closes the HTTP request, with and without headers received."""
     async with ScriptedModel([hang(headers_first=headers_first)]) as model:
         asking = asyncio.create_task(ask(model))
         request = await model.received(1)
@@ -154,7 +154,7 @@ async def test_a_cancelled_call_is_seen_by_the_server(ask: Ask, headers_first: b
 
 
 async def test_a_timeout_is_seen_by_the_server(ask: Ask, litellm: ModuleType) -> None:
-    """E-06: an endpoint that never answers ends in the client's timeout, and is told so."""
+    """An endpoint that never answers ends in the client's timeout, and is told so."""
     async with ScriptedModel([hang()]) as model:
         with pytest.raises(litellm.Timeout):
             await ask(model, timeout=0.3)

@@ -43,14 +43,14 @@ TWO = [("a", "look", {"city": "Oslo"}), ("b", "look", {"city": "Cairo"})]
 @pytest.mark.parametrize("index", [0, None])
 @pytest.mark.parametrize("together", [True, False])
 def test_two_calls_at_one_place_are_two(index: int | None, together: bool) -> None:
-    """D-12: both with index 0, or with none: another id is another call."""
+    """Both with index 0, or with none: another id is another call."""
     pieces = [piece(index, json.dumps(args), id=i, name=name) for i, name, args in TWO]
     chunks = [delta(tool_calls=pieces)] if together else [delta(tool_calls=[p]) for p in pieces]
     assert calls_of(assembled(*chunks)) == TWO
 
 
 def test_interleaved_pieces_go_where_they_belong() -> None:
-    """D-12: the arguments of two calls in twenty pieces, in turns."""
+    """The arguments of two calls in twenty pieces, in turns."""
     texts = [json.dumps(args) for _, _, args in TWO]
     chunks = [
         delta(tool_calls=[piece(n, "", id=i, name=name)]) for n, (i, name, _) in enumerate(TWO)
@@ -62,7 +62,7 @@ def test_interleaved_pieces_go_where_they_belong() -> None:
 
 
 def test_an_id_that_is_repeated_or_missing_begins_no_call_of_its_own() -> None:
-    """D-12: some send the id with each piece, some send none at all."""
+    """Some send the id with each piece, some send none at all."""
     repeated = [piece(0, text, id="a", name="look") for text in ('{"city": ', '"Oslo"}')]
     assert calls_of(assembled(*(delta(tool_calls=[p]) for p in repeated))) == TWO[:1]
     nameless = [
@@ -74,7 +74,7 @@ def test_an_id_that_is_repeated_or_missing_begins_no_call_of_its_own() -> None:
 
 
 def test_chunks_without_choices_or_delta_add_no_text() -> None:
-    """D-13: usage may stand alone in the last chunk, be missing, or be None; text is joined."""
+    """Usage may stand alone in the last chunk, be missing, or be None; text is joined."""
     text = [delta(content="Hel"), {"choices": [{"delta": None}]}, delta(content="lo", refusal=None)]
     usage: JSONObject = {"prompt_tokens": 3, "completion_tokens": None}
     reply = assembled(*text, {"choices": [], "usage": usage}, {"choices": [], "usage": None})
@@ -85,7 +85,7 @@ def test_chunks_without_choices_or_delta_add_no_text() -> None:
 
 
 def test_thinking_and_signatures_come_whole() -> None:
-    """D-06, D-08: a block ends with its signature; what a provider attached is kept."""
+    """A block ends with its signature; what a provider attached is kept."""
     reply = assembled(
         delta(reasoning_content="h", thinking_blocks=[{"type": "thinking", "thinking": "h"}]),
         delta(thinking_blocks=[{"type": "thinking", "thinking": "m", "signature": None}]),
@@ -107,13 +107,13 @@ def test_thinking_and_signatures_come_whole() -> None:
 
 @pytest.mark.parametrize("chance", [0.0, 0.5, 1.0])
 def test_waits_grow_and_are_spread(chance: float) -> None:
-    """E-04: 1, 2, 4, ... 60 seconds, half less to half more, so that many do not come at once."""
+    """1, 2, 4, ... 60 seconds, half less to half more, so that many do not come at once."""
     waits = [next_wait(None, attempt, lambda: chance).total_seconds() for attempt in range(1, 9)]
     assert waits == [min(2**n, 60) * (0.5 + chance) for n in range(8)]
 
 
 def test_what_a_provider_asks_for_is_never_undercut() -> None:
-    """E-01: seven seconds are seven to seven and a tenth of them more."""
+    """Seven seconds are seven to seven and a tenth of them more."""
     asked = timedelta(seconds=7)
     assert next_wait(asked, 4, lambda: 0.0) == asked
     assert next_wait(asked, 4, lambda: 1.0) == timedelta(seconds=7.7)

@@ -66,7 +66,7 @@ def test_without_a_configured_prompt_any_system_message_or_none_will_do() -> Non
 
 @pytest.mark.parametrize("messages", [[SYSTEM, ANSWER, USER], [SYSTEM], []])
 def test_rule_2_wants_the_user_first(messages: Messages) -> None:
-    """A-05: a greeting first, a system prompt alone and an empty list break rule 2."""
+    """A greeting first, a system prompt alone and an empty list break rule 2."""
     assert rules(messages) == ["2"]
 
 
@@ -94,19 +94,19 @@ def test_rule_3_wants_a_call_for_every_result(messages: Messages) -> None:
     ids=["before the next message", "at the end", "twice"],
 )
 def test_rule_4_wants_every_call_answered_once(messages: Messages) -> None:
-    """A-07: an open call, and a call answered twice, break rule 4."""
+    """An open call, and a call answered twice, break rule 4."""
     assert rules(messages) == ["4"]
 
 
 @pytest.mark.parametrize("call_id", [None, "", "  ", 7])
 def test_rule_5_wants_ids_that_are_text(call_id: Any) -> None:
-    """C-08: a missing, an empty and a blank id and a number break rule 5."""
+    """A missing, an empty and a blank id and a number break rule 5."""
     call = {"role": "assistant", "content": None, "tool_calls": [tool_call(call_id)]}
     assert rules([USER, call, result(call_id)]) == ["5"]
 
 
 def test_rule_5_wants_ids_unique_in_the_whole_request() -> None:
-    """C-07: one id in two turns breaks rule 5, although each turn is paired."""
+    """One id in two turns breaks rule 5, although each turn is paired."""
     call = {"role": "assistant", "content": None, "tool_calls": [tool_call("x1")]}
     assert rules([USER, call, result("x1"), USER, call, result("x1")]) == ["5"]
 
@@ -115,7 +115,7 @@ def test_rule_5_wants_ids_unique_in_the_whole_request() -> None:
     "arguments", ["", '{"city": "Osl', "[1,2]", "7", "null", None, {"city": "Oslo"}, '{"a": NaN}']
 )
 def test_rule_6_wants_arguments_that_are_a_json_object(arguments: Any) -> None:
-    """C-01 to C-03: text that is no JSON object, and an object that is no text, break rule 6."""
+    """Text that is no JSON object, and an object that is no text, break rule 6."""
     call = {"role": "assistant", "content": None, "tool_calls": [tool_call("k1", arguments)]}
     assert rules([USER, call, result("k1")]) == ["6"]
 
@@ -123,7 +123,7 @@ def test_rule_6_wants_arguments_that_are_a_json_object(arguments: Any) -> None:
 @pytest.mark.parametrize("content", [None, "", " \n", [], [{"type": "text", "text": None}]])
 @pytest.mark.parametrize("role", ["user", "assistant", "tool"])
 def test_rule_7_wants_text_or_calls_in_every_message(role: str, content: Any) -> None:
-    """C-12, D-01: blank content breaks rule 7 in every role."""
+    """Blank content breaks rule 7 in every role."""
     messages = [dict(message) for message in CLEAN]
     message = next(m for m in reversed(messages) if m["role"] == role)
     message["content"] = content
@@ -138,7 +138,7 @@ def test_an_image_alone_is_not_blank() -> None:
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), "half \ud83d of an emoji"])
 def test_rule_8_wants_standard_json_in_utf_8(value: Any) -> None:
-    """C-11: NaN, an infinity and a lone surrogate anywhere in a message break rule 8."""
+    """NaN, an infinity and a lone surrogate anywhere in a message break rule 8."""
     assert rules([{**USER, "extra": {"mean": value}}]) == ["8"]
 
 
@@ -154,7 +154,7 @@ REASONED = [
 
 @pytest.mark.parametrize("fields", REASONED)
 def test_rule_9_wants_reasoning_parts_back_unchanged(fields: dict[str, Any]) -> None:
-    """D-06 to D-08: parts sent back pass; parts dropped, changed or invented break rule 9."""
+    """Parts sent back pass; parts dropped, changed or invented break rule 9."""
     given = {**ANSWER, **fields}
     changed = json.loads(json.dumps(given).replace("hm", "oh").replace("abc", "xyz"))
     assert rules([USER, given, USER], given=[given]) == []
@@ -164,14 +164,14 @@ def test_rule_9_wants_reasoning_parts_back_unchanged(fields: dict[str, Any]) -> 
 
 
 def test_rule_9_wants_thinking_blocks_in_their_order() -> None:
-    """D-06: the same blocks the other way round break rule 9."""
+    """The same blocks the other way round break rule 9."""
     given = {**ANSWER, "thinking_blocks": [THOUGHT, REDACTED]}
     turned = {**ANSWER, "thinking_blocks": [REDACTED, THOUGHT]}
     assert rules([USER, turned, USER], given=[given]) == ["9"]
 
 
 def test_rule_9_wants_the_signature_of_a_call_back() -> None:
-    """D-08: a thought signature dropped from a call breaks rule 9."""
+    """A thought signature dropped from a call breaks rule 9."""
     signed = {**tool_call("k1"), "provider_specific_fields": {"thought_signature": "abc=="}}
     given = {"role": "assistant", "content": None, "tool_calls": [signed]}
     plain = {**given, "tool_calls": [tool_call("k1")]}

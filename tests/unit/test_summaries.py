@@ -58,7 +58,7 @@ def handed_in(arguments: object, name: str = FORM, finish: str = "tool_calls") -
 
 
 def test_the_conversation_is_quoted_line_by_line() -> None:
-    """B-07: no tool message, whatever the conversation holds; who speaks is a field."""
+    """No tool message, whatever the conversation holds; who speaks is a field."""
     before, texts = parts([user(0, "weather?"), *tool_round()])
     assert before == ""
     assert read(texts) == [
@@ -101,13 +101,13 @@ def test_no_text_can_pass_for_another_speakers(forged: str) -> None:
 
 
 def test_a_part_without_a_user_message_is_summarised_too() -> None:
-    """B-03: results alone are text like any other."""
+    """Results alone are text like any other."""
     assert len(parts(tool_round())[1]) == 1
 
 
 @pytest.mark.parametrize("char", ["x", '"', "\x00", "é", "😀"])
 def test_a_long_conversation_goes_in_parts_below_the_limit(char: str) -> None:
-    """B-08: nothing is left out, each part fits, also of a message that fills several."""
+    """Nothing is left out, each part fits, also of a message that fills several."""
     said = [user(i, f"<{i}>" + "x" * 3_000) for i in range(20)]
     long = "".join(f"{number} {char * 200}" for number in range(60_000 // encoded_size(char * 200)))
     _, texts = parts([*said, user(40, long)])
@@ -123,7 +123,7 @@ def test_a_long_conversation_goes_in_parts_below_the_limit(char: str) -> None:
 
 
 def test_what_is_too_much_loses_the_middle_of_its_longest() -> None:
-    """B-08: of a megabyte the beginning and the end are read, and a short message whole."""
+    """The beginning and the end of a megabyte are read, and a short message whole."""
     long = "begins " + "y" * 1_000_000 + " ends"
     _, texts = parts([user(0, long), user(1, "short"), *tool_round(long)])
     assert sum(map(encoded_size, texts)) < MATERIAL_BYTES * 1.1
@@ -142,7 +142,7 @@ def test_an_old_result_is_read_shortened() -> None:
 
 
 def test_the_summary_before_is_part_of_what_is_asked() -> None:
-    """B-05: a summary is never summarised away."""
+    """A summary is never summarised away."""
     summary = Message(id="m4", role=Role.SUMMARY, content="door code is 4821")
     before, [text] = parts([summary, user(5, "hello"), user(6, "  ")])
     assert before == "door code is 4821"
@@ -217,7 +217,7 @@ LONG = 20_000
     ],
 )
 def test_what_is_no_summary_is_refused(reply: JSONObject, words: str) -> None:
-    """M-35, B-02, B-03: empty, refused, cut off, echoed or longer: never asked for again."""
+    """Empty, refused, cut off, echoed or longer: never asked for again."""
     with pytest.raises(ModelCallError, match=words) as caught:
         read_summary(reply, ASKED, "", "x" * LONG)
     assert caught.value.non_retryable

@@ -81,7 +81,7 @@ async def test_an_activity_has_the_tools_own_name() -> None:
 
 
 async def test_no_arguments_run_a_tool_without_parameters() -> None:
-    """C-01: `{}` is what a call without arguments runs with."""
+    """`{}` is what a call without arguments runs with."""
 
     @tool
     def ping() -> str:
@@ -101,13 +101,13 @@ async def test_no_arguments_run_a_tool_without_parameters() -> None:
 async def test_arguments_are_coerced_and_extra_ones_ignored(
     arguments: dict[str, Any], result: str
 ) -> None:
-    """C-14: lax coercion, unknown fields ignored, null for an optional field is its default."""
+    """Lax coercion, unknown fields ignored, null for an optional field is its default."""
     message = await call(forecast, arguments)
     assert (message.content, message.failed) == (result, False)
 
 
 async def test_wrong_arguments_are_named_to_the_model() -> None:
-    """C-14: a missing field is named, with what was sent instead and what exists."""
+    """A missing field is named, with what was sent instead and what exists."""
     message = await call(forecast, {"town": "Oslo", "days": "many"})
     assert message.failed
     assert message.content == (
@@ -168,7 +168,7 @@ async def test_an_async_function_behind_a_sync_decorator_is_awaited() -> None:
 )
 @pytest.mark.parametrize("in_thread", [True, False])
 async def test_whatever_a_tool_raises_is_a_result(error: BaseException, in_thread: bool) -> None:
-    """C-09: no error fails the activity, ends the worker or never returns."""
+    """No error fails the activity, ends the worker or never returns."""
 
     def fail() -> None:
         raise error
@@ -194,7 +194,7 @@ async def test_a_tool_error_gives_its_text() -> None:
 
 
 async def test_an_error_is_raised_only_while_an_attempt_is_left() -> None:
-    """C-22: one attempt by default; with retries the last error is the result."""
+    """One attempt by default; with retries the last error is the result."""
 
     @tool(retries=2)
     def fail() -> None:

@@ -51,7 +51,7 @@ def strictly(text: str) -> Any:
 
 
 def test_every_python_type_has_a_json_form() -> None:
-    """C-10: zones, digits and order are kept, bytes are a data URI, every time alike."""
+    """Zones, digits and order are kept, bytes are a data URI, every time alike."""
     oslo = timezone(timedelta(hours=1))
     value = {
         "at": datetime(2026, 3, 10, 9, 12, tzinfo=oslo),
@@ -98,7 +98,7 @@ def test_every_python_type_has_a_json_form() -> None:
 
 
 def test_a_pydantic_model_is_an_object_of_its_fields() -> None:
-    """C-10: NaN and sets inside a model follow the same rules; a secret stays hidden."""
+    """NaN and sets inside a model follow the same rules; a secret stays hidden."""
     model = Model(
         at=datetime(2026, 1, 1, tzinfo=UTC), mean=math.nan, tags={3, 1}, password=SecretStr("xyz")
     )
@@ -113,14 +113,14 @@ def test_arrays_give_their_numbers() -> None:
 
 
 def test_numbers_that_json_lacks_are_shown_by_name() -> None:
-    """C-11: NaN and the infinities are neither null nor 0, and the text is standard JSON."""
+    """NaN and the infinities are neither null nor 0, and the text is standard JSON."""
     text = result_text({"mean": math.nan, "max": math.inf, "min": -math.inf})
     assert strictly(text) == {"mean": "NaN", "max": "Infinity", "min": "-Infinity"}
     assert strictly(result_text(math.nan)) == "NaN"
 
 
 def test_nothing_is_told_from_empty() -> None:
-    """C-12: None, empty and blank results are text that no provider refuses, each its own."""
+    """None, empty and blank results are text that no provider refuses, each its own."""
     values: list[Any] = [None, "", [], {}, " \n", 0, False]
     texts = [result_text(value) for value in values]
     assert texts == ["null", '""', "[]", "{}", '" \\n"', "0", "false"]
@@ -134,7 +134,7 @@ def test_text_is_shown_as_it_is() -> None:
 
 @pytest.mark.parametrize("text", ["x" * 3_000_000, "😀" * 200_000, '"' * 100_000, "\x00" * 20_000])
 def test_a_long_result_is_cut_with_its_full_size(text: str) -> None:
-    """C-13: at most 64 KiB encoded, cut at a character, saying how long it was."""
+    """At most 64 KiB encoded, cut at a character, saying how long it was."""
     cut = result_text(text)
     assert RESULT_BYTES - 16 < encoded_size(cut) <= RESULT_BYTES
     shown, _, notice = cut.partition("... [cut: ")
@@ -144,13 +144,13 @@ def test_a_long_result_is_cut_with_its_full_size(text: str) -> None:
 
 
 def test_a_result_of_just_the_limit_is_whole() -> None:
-    """C-13: the limit itself is allowed, one byte more is cut."""
+    """The limit itself is allowed, one byte more is cut."""
     assert result_text("x" * RESULT_BYTES) == "x" * RESULT_BYTES
     assert "[cut" in result_text("x" * (RESULT_BYTES + 1))
 
 
 def test_a_lone_surrogate_is_shown_as_its_escape() -> None:
-    """M-38: text that is no valid Unicode cannot stop a payload from being written."""
+    """Text that is no valid Unicode cannot stop a payload from being written."""
     assert result_text("a\ud800b") == "a\\ud800b"
     assert result_text({"k": "\udfff"}) == '{"k":"\\udfff"}'
     assert error_text(ValueError("\ud800")) == "ValueError: \\ud800"
@@ -165,7 +165,7 @@ def test_a_result_that_contains_itself_is_an_error() -> None:
 
 
 def test_an_error_shows_its_type_and_message() -> None:
-    """C-09: a model reads what went wrong; a `ToolError` speaks for itself."""
+    """A model reads what went wrong; a `ToolError` speaks for itself."""
     assert error_text(ValueError("bad day")) == "ValueError: bad day"
     assert error_text(KeyError("x")) == "KeyError: 'x'"
     assert error_text(TimeoutError()) == "TimeoutError"

@@ -314,7 +314,7 @@ def test_the_same_names_give_the_same_bytes() -> None:
 
 
 def test_an_unknown_tool_is_refused_with_those_that_exist() -> None:
-    """C-05: a wrong name in a definition says which tools there are."""
+    """A wrong name in a definition says which tools there are."""
     with pytest.raises(ConfigurationError, match=r"no tool is named 'get_wether'.*forecast, "):
         ToolBox([forecast]).specs(["get_wether"])
 

@@ -18,7 +18,7 @@ def text_of(message: Message, forgotten: tuple[str, ...] = ()) -> str:
 
 
 def test_what_was_said_is_kept_whole_and_numbered() -> None:
-    """H-17: users' and assistants' words are unshortened up to 32 KiB, numbers have no gaps."""
+    """Users' and assistants' words are unshortened up to 32 KiB, numbers have no gaps."""
     said = [
         Message(id="m0", role=Role.USER, content="x" * 5_000, at=AT, turn=1),
         Message(id="m1", role=Role.ASSISTANT, content="fine", at=AT, turn=1),
@@ -45,7 +45,7 @@ def test_tool_calls_and_results_are_shortened_with_their_size() -> None:
 
 
 def test_reasoning_and_recalled_facts_are_left_out() -> None:
-    """M-3, H-05: what memory showed is marked and has no text, so that it is not learned again."""
+    """A result of memory is marked and has no text, so that it is not learned again."""
     thought = Message(
         id="m1", role=Role.ASSISTANT, content="hi", reasoning=[{"thinking": "secret"}], at=AT
     )
@@ -108,5 +108,5 @@ def test_an_append_takes_200_messages_or_2_mebibytes() -> None:
 
 
 def test_nul_characters_do_not_lose_the_message() -> None:
-    """G-07: a NUL in what was said becomes a space; PostgreSQL's text holds none."""
+    """A NUL in what was said becomes a space; PostgreSQL's text holds none."""
     assert text_of(Message(id="m0", role=Role.USER, content="W\x00s", at=AT)) == "W s"

@@ -113,7 +113,7 @@ def anthropic(*content: JSONObject, stop: str) -> JSONObject:
 
 
 async def test_anthropic_gets_its_thinking_back_unchanged(models: Models) -> None:
-    """D-06: blocks, redacted ones and signatures, in order, before the call they led to."""
+    """Blocks, redacted ones and signatures, in order, before the call they led to."""
     use = {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {"city": "Cairo"}}
     got = await second_request(
         models,
@@ -129,7 +129,7 @@ async def test_anthropic_gets_its_thinking_back_unchanged(models: Models) -> Non
 
 
 async def test_gemini_gets_its_thought_signature_back(models: Models) -> None:
-    """D-08: the signature stands on the call that it came with."""
+    """The signature stands on the call that it came with."""
     looks = {"name": "look", "args": {"city": "Cairo"}}
     asks = {"functionCall": looks, "thoughtSignature": "c2ln"}
 
@@ -173,7 +173,7 @@ CALL: JSONObject = {
 
 @pytest.mark.parametrize("model", ["openai/m", "deepseek/deepseek-reasoner", "hosted_vllm/m"])
 async def test_reasoning_content_comes_back_on_the_same_message(models: Models, model: str) -> None:
-    """D-07: those who speak OpenAI's protocol get the text of their reasoning."""
+    """Those who speak OpenAI's protocol get the text of their reasoning."""
     got = await second_request(
         models,
         model,
@@ -185,7 +185,7 @@ async def test_reasoning_content_comes_back_on_the_same_message(models: Models, 
 
 
 async def test_openrouter_gets_its_reasoning_details_back(models: Models) -> None:
-    """D-06: the list with its signatures, unchanged."""
+    """The list with its signatures, unchanged."""
     details = [{"type": "reasoning.text", "text": "Let me look.", "signature": "s1", "index": 0}]
     got = await second_request(
         models,
@@ -200,7 +200,7 @@ async def test_openrouter_gets_its_reasoning_details_back(models: Models) -> Non
 async def test_ollama_gets_the_text_of_its_thinking_back(
     models: Models, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """D-07: in Ollama's own field."""
+    """In Ollama's own field."""
     # In a thread: litellm asks Ollama what a model can do, and blocks the loop for that.
     thinking = {"reasoning_content": "Let me look."}
     script = [reply(calls=[call("look", city="Cairo")], extra=thinking), reply("Cairo.")]

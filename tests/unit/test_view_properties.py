@@ -113,7 +113,7 @@ class Looked(Sequence[Group]):
 
 @pytest.mark.parametrize(("window", "max_tokens"), [(40, None), (None, 4_000)])
 async def test_a_view_costs_what_it_shows(window: int | None, max_tokens: int | None) -> None:
-    """F-10: of 10,000 messages those in view are looked at, and a few besides."""
+    """Only messages in view are looked at, and a few more, however long the conversation."""
     memory = WorkingMemory()
     for _ in range(5_000):
         await memory.memorize("user", "x" * 400)

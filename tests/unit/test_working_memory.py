@@ -101,7 +101,7 @@ async def test_a_window_keeps_the_newest_messages() -> None:
 
 
 async def test_a_window_never_splits_a_group() -> None:
-    """A-01: the calls and their results are in view together or not at all."""
+    """The calls and their results are in view together or not at all."""
     for window in range(1, 9):
         memory = working_memory(window=window)
         await memory.memorize("user", "two cities please")
@@ -115,7 +115,7 @@ async def test_a_window_never_splits_a_group() -> None:
 
 
 async def test_a_budget_drops_or_keeps_a_group_whole() -> None:
-    """A-02: a budget that ends between two results drops the whole group."""
+    """A budget that ends between two results drops the whole group."""
     for budget in range(1, 200, 5):
         memory = working_memory(max_tokens=budget)
         await memory.memorize("user", "x" * 40)
@@ -129,7 +129,7 @@ async def test_a_budget_drops_or_keeps_a_group_whole() -> None:
 
 
 async def test_large_bounds_change_nothing() -> None:
-    """A-03: a conversation within its bounds is recalled unchanged."""
+    """A conversation within its bounds is recalled unchanged."""
     bounded = working_memory(window=50, max_tokens=100_000)
     free = working_memory()
     for memory in (bounded, free):
@@ -140,7 +140,7 @@ async def test_large_bounds_change_nothing() -> None:
 
 
 async def test_a_turn_longer_than_the_window_keeps_question_and_newest_group() -> None:
-    """A-04: the question stays in view through any number of tool rounds, bounded in size."""
+    """The question stays in view through any number of tool rounds, bounded in size."""
     memory = working_memory(window=4)
     await memory.memorize("user", "what is it?")
     for _ in range(6):
@@ -153,7 +153,7 @@ async def test_a_turn_longer_than_the_window_keeps_question_and_newest_group() -
 
 @pytest.mark.parametrize("opening", ["greeting", "two greetings", "calls"])
 async def test_what_precedes_the_first_user_message_is_in_view(opening: str) -> None:
-    """A-05: code sees it, and a model is sent it behind a line in the user's place."""
+    """Code sees it, and a model is sent it behind a line in the user's place."""
     memory = working_memory()
     if opening == "calls":
         await call_group(memory, "get_weather", "get_weather")
@@ -180,7 +180,7 @@ async def test_a_window_hides_a_greeting_like_any_old_message() -> None:
 
 
 async def test_a_question_over_the_budget_is_shortened_never_dropped() -> None:
-    """D10: a newest message larger than the budget stays, marked to be shortened."""
+    """A newest message larger than the budget stays, marked to be shortened."""
     memory = working_memory(max_tokens=100)
     await memory.memorize("user", "x" * 10_000)
     view = memory.view()
@@ -189,7 +189,7 @@ async def test_a_question_over_the_budget_is_shortened_never_dropped() -> None:
 
 
 async def test_tool_results_over_the_budget_are_shortened() -> None:
-    """B-08: results that do not fit with the question share what is left."""
+    """Results that do not fit with the question share what is left."""
     memory = working_memory(max_tokens=1_000)
     await memory.memorize("user", "read it")
     calls = [{"id": "k", "name": "read"}]
@@ -218,13 +218,13 @@ async def test_tool_results_over_the_budget_are_shortened() -> None:
     ],
 )
 def test_nonsense_is_refused_at_construction(field: str, settings: dict[str, Any]) -> None:
-    """A-08: a setting that makes no sense is refused, with its name."""
+    """A setting that makes no sense is refused, with its name."""
     with pytest.raises(ConfigurationError, match=field):
         WorkingMemory(**settings)
 
 
 async def test_a_window_of_one_sends_the_newest_question() -> None:
-    """A-08: window=1 shows the newest user message."""
+    """`window=1` shows the newest user message."""
     memory = working_memory(window=1)
     await conversation(memory, 2)
     await memory.memorize("user", "last")
@@ -479,7 +479,7 @@ def test_a_query_for_more_than_there_is_costs_nothing() -> None:
 
 
 async def test_two_memories_are_independent() -> None:
-    """D3: messages and ids of one memory never show in another."""
+    """Messages and ids of one memory never show in another."""
     first, second = working_memory(), working_memory()
     await first.memorize("user", "one")
     assert second.recall() == []
@@ -524,7 +524,7 @@ async def test_a_dropped_turn_leaves_the_conversation_as_it_was() -> None:
 
 
 def test_an_image_counts_the_same_whatever_its_bytes() -> None:
-    """M-37: 3 MB of data URI as an image part are a constant; the same as text are text."""
+    """3 MB of data URI as an image part are a constant; the same as text are text."""
     uri = "data:image/png;base64," + "A" * 3_000_000
     parts: list[JSONObject] = [
         {"type": "text", "text": "What is this?"},

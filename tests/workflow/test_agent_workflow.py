@@ -54,7 +54,7 @@ async def test_one_message_is_answered_and_completes(client: Client, tmp_path: P
 
 
 async def test_a_session_takes_turns_in_order_and_ends(client: Client, tmp_path: Path) -> None:
-    """F-05: the start's message comes first, then the sends in order; the end counts them."""
+    """The start's message comes first, then the sends in order; the end counts them."""
 
     def echo(request: Any) -> Any:
         return reply(f"re: {last_user_text(request.messages)}")
@@ -107,7 +107,7 @@ WRONG_STARTS: list[tuple[tuple[Any, ...], str]] = [
 async def test_a_wrong_start_fails_at_once_and_says_why(
     client: Client, tmp_path: Path, args: tuple[Any, ...], words: str
 ) -> None:
-    """F-15: no input leaves a workflow running; the failure names the field or what exists."""
+    """No input leaves a workflow running; the failure names the field or what exists."""
     async with stack(client, tmp_path) as s:
         with pytest.raises(WorkflowFailureError) as caught:
             await s.run("agent", *args)
@@ -117,7 +117,7 @@ async def test_a_wrong_start_fails_at_once_and_says_why(
 async def test_wrong_messages_are_refused_and_the_session_answers(
     client: Client, tmp_path: Path
 ) -> None:
-    """F-15: a send without input, with a wrong or a surplus one is refused; then it answers."""
+    """A send without input, with a wrong or a surplus one is refused; then it answers."""
     async with stack(client, tmp_path, [reply("ok")]) as s:
         handle = await s.start(agent="plain", session=True)
         for args in ((), (None,), (5,), ({"text": "x"},), ("  ",), ("a", "b")):
@@ -136,7 +136,7 @@ async def test_wrong_messages_are_refused_and_the_session_answers(
 async def test_a_failed_turn_is_a_failed_update_and_the_session_goes_on(
     client: Client, tmp_path: Path
 ) -> None:
-    """E-02, E-05: the error names the model; the half turn is not kept; the next turn works."""
+    """The error names the model; the half turn is not kept; the next turn works."""
     async with stack(client, tmp_path, [fail(401), reply("better")]) as s:
         handle = await s.start(agent="plain", session=True)
         error = await refused(handle, "first")
@@ -188,7 +188,7 @@ async def test_a_full_session_refuses_more_and_still_takes_approvals(
 
 @pytest.mark.parametrize("ok", [True, False])
 async def test_approval_decides_and_siblings_run(client: Client, tmp_path: Path, ok: bool) -> None:
-    """C-15: the free call runs once, the other only if a person agrees; each has a result."""
+    """The free call runs once, the other only if a person agrees; each has a result."""
     runs.clear()
     script = [reply(calls=[call("ping"), call("delete_file", path="a.txt")]), reply("done")]
     async with stack(client, tmp_path, script, agents=TOOLS, extra=[ping, delete_file]) as s:
@@ -204,7 +204,7 @@ async def test_approval_decides_and_siblings_run(client: Client, tmp_path: Path,
 
 
 async def test_a_cancelled_turn_leaves_a_valid_conversation(client: Client, tmp_path: Path) -> None:
-    """A-07, F-11: cancelling reaches the request; the next turn works and runs no old tool."""
+    """Cancelling reaches the request; the next turn works and runs no old tool."""
     runs.clear()
     script = [reply(calls=[call("ping")]), hang(), reply("fine")]
     async with stack(client, tmp_path, script, agents=TOOLS, extra=[ping, delete_file]) as s:
@@ -226,7 +226,7 @@ async def test_a_cancelled_turn_leaves_a_valid_conversation(client: Client, tmp_
 
 
 async def test_the_limit_of_tool_calls_is_never_exceeded(client: Client, tmp_path: Path) -> None:
-    """D35: at the limit each open call has a result, and the model is asked for its answer."""
+    """At the limit each open call has a result, and the model is asked for its answer."""
     runs.clear()
     agents = TOOLS + "max_tool_calls = 3\n"
     many = reply(calls=[call("ping"), call("ping")])
@@ -243,7 +243,7 @@ async def test_the_limit_of_tool_calls_is_never_exceeded(client: Client, tmp_pat
 
 
 async def test_an_ended_session_takes_nothing_more(client: Client, tmp_path: Path) -> None:
-    """F-07: a send to a session that ended fails within seconds."""
+    """A send to a session that ended fails within seconds."""
     async with stack(client, tmp_path, [reply("ok")]) as s:
         handle = await s.start(agent="plain", session=True, message="hi")
         await handle.execute_update("end")
@@ -300,7 +300,7 @@ async def test_the_same_workflow_id_twice_never_mixes_conversations(
 async def test_what_no_decoder_takes_fails_the_start(
     client: Client, tmp_path: Path, data: bytes
 ) -> None:
-    """F-15: JSON that cannot be decoded fails the workflow, and leaves no failing task behind."""
+    """JSON that cannot be decoded fails the workflow, and leaves no failing task behind."""
     payload = Payload(metadata={"encoding": b"json/plain"}, data=data)
     async with stack(client, tmp_path) as s:
         for kind in ("agent", "agent_dream"):

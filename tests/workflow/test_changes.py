@@ -38,7 +38,7 @@ async def details(session: WorkflowHandle[Any, Any]) -> str:
 
 
 async def test_a_cancelled_session_tells_every_message_so(client: Client, tmp_path: Path) -> None:
-    """F-07, F-11: the running turn and the waiting ones end with the same clear reason."""
+    """The running turn and the waiting ones end with the same clear reason."""
     async with stack(client, tmp_path, [hang()]) as s:
         session = await s.start(agent="plain", session=True)
         sent = [
@@ -84,7 +84,7 @@ async def test_a_session_cancelled_in_the_middle_of_the_change(
 
 
 async def test_a_start_with_a_message_and_two_more_at_once(client: Client, tmp_path: Path) -> None:
-    """F-05: update-with-start on a session that is not there yet; all three, each once."""
+    """Update-with-start on a session that is not there yet; all three, each once."""
     async with stack(client, tmp_path, echo) as s:
         request = {"agent": "plain", "session": True, "message": "one"}
 
@@ -114,7 +114,7 @@ async def test_a_start_with_a_message_and_two_more_at_once(client: Client, tmp_p
 
 
 async def test_a_start_by_a_signal_ends_after_its_message(client: Client, tmp_path: Path) -> None:
-    """F-05: signal-with-start; the state is there before the handler runs."""
+    """Signal-with-start; the state is there before the handler runs."""
     async with stack(client, tmp_path, echo) as s:
         session = await client.start_workflow(
             "agent",
@@ -128,7 +128,7 @@ async def test_a_start_by_a_signal_ends_after_its_message(client: Client, tmp_pa
 
 
 async def test_a_session_that_ended_says_so(client: Client, tmp_path: Path) -> None:
-    """F-07: updates and signals to it, and a turn that a terminated one had accepted."""
+    """Updates and signals to it, and a turn that a terminated one had accepted."""
     async with stack(client, tmp_path, [hang()]) as s:
         session = await s.start(agent="plain", session=True)
         waiting = await session.start_update(

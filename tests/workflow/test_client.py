@@ -29,7 +29,7 @@ async def test_a_turn_id_sent_twice_is_one_turn(client: Client, tmp_path: Path) 
 
 
 async def test_a_message_taken_back_in_the_change_is_sent_again() -> None:
-    """F-04: a change that collides with a signal aborts the messages that came with it."""
+    """A change that collides with a signal aborts the messages that came with it."""
     sent: list[str] = []
     answer = Answer(turn=1, text="first", usage=Usage())
 

@@ -82,7 +82,7 @@ def summaries(request: Request) -> list[str]:
 async def test_three_compactions_later_a_fact_is_still_there(
     client: Client, tmp_path: Path
 ) -> None:
-    """B-01, B-05, B-07: the summary feeds the next, stands first and alone, and is in view."""
+    """The summary feeds the next, stands first and alone, and is in view."""
     questions = [question(i, "the door code is 4821" if i == 2 else "") for i in range(16)]
     async with stack(client, tmp_path, answering(facts), extra=OWN) as s:
         result = await s.run("Own", questions, {"memory": dict(MEMORY)})
@@ -110,7 +110,7 @@ async def test_three_compactions_later_a_fact_is_still_there(
 async def test_what_is_preserved_stands_verbatim_behind_the_summary(
     client: Client, tmp_path: Path
 ) -> None:
-    """B-04: the last messages and the question follow the summary, word by word, in order."""
+    """The last messages and the question follow the summary, word by word, in order."""
     questions = [question(i) for i in range(5)]
     async with stack(client, tmp_path, answering(facts), extra=OWN) as s:
         await s.run("Own", questions, {"memory": dict(MEMORY)})
@@ -159,7 +159,7 @@ async def test_a_summariser_that_misfires_changes_nothing(
     _kind: str,
     summarise: Callable[[Request], Reply],
 ) -> None:
-    """B-02, B-03, M-35: all turns are answered, one try a turn, the conversation as it was."""
+    """All turns are answered, one try a turn, the conversation as it was."""
     questions = [question(i) for i in range(6)]
     async with stack(client, tmp_path, answering(summarise), extra=OWN) as s:
         answers = await s.run("Kept", questions, MEMORY, s.task_queue)
@@ -250,7 +250,7 @@ def toml(table: dict[str, Any]) -> str:
 async def test_old_tool_results_are_shortened_before_anything_is_summarised(
     client: Client, tmp_path: Path
 ) -> None:
-    """D9: shortened once, the same bytes in every later request; no summary is paid for."""
+    """Shortened once, the same bytes in every later request; no summary is paid for."""
     script = [
         reply(calls=[call("read_log")], usage=PLAIN_USAGE),
         *[reply("ok", usage=PLAIN_USAGE) for _ in range(4)],
@@ -294,7 +294,7 @@ OVERFLOWS = [
 async def test_an_overflow_is_answered_by_a_compaction_and_one_more_call(
     client: Client, tmp_path: Path, words: str
 ) -> None:
-    """E-03: the prompt is never sent again unchanged, and the turn is answered."""
+    """The prompt is never sent again unchanged, and the turn is answered."""
 
     def script(request: Request) -> Reply:
         if request.model == "summariser":
@@ -316,7 +316,7 @@ async def test_an_overflow_is_answered_by_a_compaction_and_one_more_call(
 async def test_an_overflow_without_compaction_halves_what_is_in_view(
     client: Client, tmp_path: Path
 ) -> None:
-    """E-03: one smaller prompt for the turn; the next shows more again, and is halved in turn."""
+    """One smaller prompt for the turn; the next shows more again, and is halved in turn."""
 
     def script(request: Request) -> Reply:
         if len(request.messages) > 6:

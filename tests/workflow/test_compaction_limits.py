@@ -43,7 +43,7 @@ OWN = [Own, LongTalk, ping, dump]
 async def test_a_summariser_that_hangs_holds_a_turn_up_until_its_timeout_only(
     client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """B-03: the turn goes on without a summary when the activity's time is over."""
+    """The turn goes on without a summary when the activity's time is over."""
     short = {"start_to_close_timeout": timedelta(seconds=1)}
     once = {"schedule_to_close_timeout": timedelta(seconds=2)}
     # Outside of the sandbox workflow code sees what a test changes.
@@ -61,7 +61,7 @@ async def test_a_summariser_that_hangs_holds_a_turn_up_until_its_timeout_only(
 async def test_compaction_in_the_middle_of_a_turn_keeps_what_is_preserved(
     client: Client, tmp_path: Path
 ) -> None:
-    """B-04: 40 messages, an overflow while a tool round is under way: the rest stands verbatim."""
+    """40 messages, an overflow while a tool round is under way: the rest stands verbatim."""
     overflown: list[Request] = []
 
     def script(request: Request) -> Reply:
@@ -99,7 +99,7 @@ async def test_compaction_in_the_middle_of_a_turn_keeps_what_is_preserved(
 async def test_a_large_result_and_a_small_model_still_give_an_answer(
     client: Client, tmp_path: Path
 ) -> None:
-    """B-08: 1 MB of tool result, 8k tokens for the model, 32k for the summariser; it goes on."""
+    """1 MB of tool result, 8k tokens for the model, 32k for the summariser; it goes on."""
     limits = {"test-model": 8_000 * 4, "summariser": 32_000 * 4}
 
     def script(request: Request) -> Reply:
@@ -149,7 +149,7 @@ async def test_a_long_history_is_summarised_in_parts(client: Client, tmp_path: P
 async def test_a_conversation_with_summaries_is_rebuilt_by_its_history(
     client: Client, tmp_path: Path
 ) -> None:
-    """M-34: replayed from its first event, the workflow does the same again."""
+    """Replayed from its first event, the workflow does the same again."""
     questions = [question(i, "the door code is 4821" if i == 2 else "") for i in range(8)]
     async with stack(client, tmp_path, answering(facts), extra=OWN) as s:
         session = await client.start_workflow(

@@ -140,7 +140,7 @@ async def test_the_dream_goes_on_when_its_parent_is_deleted(client: Client, tmp_
 async def test_two_chats_of_one_scope_that_end_at_once_share_a_dream(
     client: Client, tmp_path: Path
 ) -> None:
-    """One dream runs, reads both conversations, and doubles nothing (H-11, M-6)."""
+    """One dream runs, reads both conversations, and doubles nothing."""
     script = learned("Momo", "Rex")
     async with stack(client, tmp_path, served(script), extra=[Talk]) as s:
         scope = f"user-{uuid.uuid4()}"
@@ -315,7 +315,7 @@ async def test_a_session_dreams_at_its_end(client: Client, tmp_path: Path) -> No
 
 
 def test_a_dreams_id_names_provider_agent_and_scope() -> None:
-    """Each part is quoted, so that no two scopes share an id (M-25)."""
+    """Each part is quoted, so that no two scopes share an id."""
     assert dream_id(store("a/b")) == "dream/sqlite%3Amemory.db/assistant/a%2Fb"
     assert dream_id(store("a_b")) != dream_id(store("a-b"))
 

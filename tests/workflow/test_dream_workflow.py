@@ -178,7 +178,7 @@ async def test_a_dream_reads_like_a_story_in_the_ui(client: Client, tmp_path: Pa
 
 
 async def test_nothing_new_asks_no_model(client: Client, tmp_path: Path) -> None:
-    """A scope without new messages is left alone (M-23)."""
+    """A scope without new messages is left alone."""
     async with stack(client, tmp_path, served(Script())) as s:
         scope = await Scope.make(s)
         await scope.knows("home", "Lives in Oslo")
@@ -191,7 +191,7 @@ async def test_nothing_new_asks_no_model(client: Client, tmp_path: Path) -> None
 async def test_a_failing_model_fails_the_dream_and_nothing_else(
     client: Client, tmp_path: Path
 ) -> None:
-    """The workflow fails with words for people, the store is unchanged, the gate counts (H-08)."""
+    """The workflow fails with words for people, the store is unchanged, the gate counts."""
     script = learned()
     script.before("consolidate", fail(401, "no such key"))
     async with stack(client, tmp_path, served(script)) as s:

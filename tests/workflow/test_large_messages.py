@@ -46,7 +46,7 @@ async def history(session: WorkflowHandle[Any, Any]) -> tuple[int, int]:
 async def test_a_message_at_the_limit_is_answered_and_over_it_refused(
     client: Client, tmp_path: Path, kind: str
 ) -> None:
-    """M-40: limits count encoded bytes; what is refused never reaches the history."""
+    """Limits count encoded bytes; what is refused never reaches the history."""
     character = KINDS[kind]
     most = MESSAGE_BYTES // encoded_size(character)
     async with stack(client, tmp_path, echo, agents=AGENTS, extra=TOOLS) as s:
@@ -72,7 +72,7 @@ async def test_a_message_at_the_limit_is_answered_and_over_it_refused(
 async def test_a_turn_with_megabytes_of_results_ends_with_an_answer(
     client: Client, tmp_path: Path, at_once: bool
 ) -> None:
-    """F-01: 25 results of 1 MiB; at 20 MiB of history the model is asked for its answer."""
+    """25 results of 1 MiB; at 20 MiB of history the model is asked for its answer."""
 
     def script(request: Request) -> Reply:
         results = sum(message["role"] == "tool" for message in request.messages)
@@ -99,7 +99,7 @@ async def test_a_turn_with_megabytes_of_results_ends_with_an_answer(
 async def test_a_reply_of_megabytes_is_cut_and_the_session_lives(
     client: Client, tmp_path: Path
 ) -> None:
-    """F-01: 3 MB of answer become 1 MiB that says its full size; the next turn is answered."""
+    """3 MB of answer become 1 MiB that says its full size; the next turn is answered."""
     script = [reply("y" * 3_000_000), reply("short")]
     async with stack(client, tmp_path, script, agents=AGENTS, extra=TOOLS) as s:
         session = await s.start(agent="plain", session=True)
@@ -111,7 +111,7 @@ async def test_a_reply_of_megabytes_is_cut_and_the_session_lives(
 async def test_an_unbounded_view_of_three_megabytes_is_read_by_page(
     client: Client, tmp_path: Path
 ) -> None:
-    """F-02: 300 messages of 10 kB, window None: no argument near the limit, all of it sent."""
+    """300 messages of 10 kB, window None: no argument near the limit, all of it sent."""
     async with stack(client, tmp_path, echo, extra=[LongTalk]) as s:
         result = await s.run("LongTalk", 300, 10_000, {})
         first, second = s.model.requests
@@ -122,7 +122,7 @@ async def test_an_unbounded_view_of_three_megabytes_is_read_by_page(
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 async def test_five_thousand_messages_hold_no_task_up(client: Client, tmp_path: Path) -> None:
-    """F-10: view, budget and compaction of 10 MB take no task longer than Temporal allows."""
+    """View, budget and compaction of 10 MB take no task longer than Temporal allows."""
 
     def script(request: Request) -> Reply:
         return hand_in("They talked so far.") if request.model == "summariser" else echo(request)
@@ -139,7 +139,7 @@ async def test_five_thousand_messages_hold_no_task_up(client: Client, tmp_path: 
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 async def test_three_hundred_turns_with_large_tool_results(client: Client, tmp_path: Path) -> None:
-    """M-41: 6 MB of tool results; every turn is answered, whatever runs it takes."""
+    """6 MB of tool results; every turn is answered, whatever runs it takes."""
 
     def script(request: Request) -> Reply:
         number = int(last_user_text(request.messages).split()[1])

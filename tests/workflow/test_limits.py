@@ -40,7 +40,7 @@ async def test_calls_at_a_time_are_bounded_by_agent_and_by_tool(
 async def test_results_come_in_call_order_whatever_takes_longer(
     client: Client, tmp_path: Path
 ) -> None:
-    """C-06: two calls of one tool run together; each result is its own, in call order."""
+    """Two calls of one tool run together; each result is its own, in call order."""
     script = [
         reply(calls=[call("get_temp", city="Oslo"), call("get_temp", city="Cairo")]),
         reply("done"),
@@ -60,7 +60,7 @@ async def test_results_come_in_call_order_whatever_takes_longer(
 
 
 async def test_a_tool_that_always_fails_runs_once_a_call(client: Client, tmp_path: Path) -> None:
-    """F-12: without a policy of the user's there is one attempt, then the model reads the error."""
+    """Without a policy of the user's there is one attempt, then the model reads the error."""
     most.clear()
     script = [reply(calls=[call("unlucky")]), reply("too bad")]
     async with stack(client, tmp_path, script, agents=TOOLS, **ALL) as s:
@@ -110,7 +110,7 @@ async def test_retries_end_with_the_turns_time(client: Client, tmp_path: Path) -
 async def test_a_turn_that_ends_in_the_middle_of_a_call_says_what_bounds_it(
     client: Client, tmp_path: Path
 ) -> None:
-    """E-06: Temporal's own timeout names neither model nor setting; the turn's error does."""
+    """Temporal's own timeout names neither model nor setting; the turn's error does."""
     agents = "[agents.plain]\nturn_minutes = 0.05\n"
     async with stack(client, tmp_path, [hang()] * 3, agents=agents) as s:
         handle = await s.start(agent="plain", message="go")

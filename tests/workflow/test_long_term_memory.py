@@ -215,7 +215,7 @@ async def test_the_longest_key_fits_into_a_summary(client: Client, worker: Worke
 
 
 async def test_what_cannot_be_stored_never_travels(client: Client, worker: Worker) -> None:
-    """M-38, M-40: keys and values are checked before they enter the history."""
+    """Keys and values are checked before they enter the history."""
     calls: Calls = [
         ("memorize", ["", 1]),
         ("memorize", ["k", "x" * 70_000]),
@@ -280,7 +280,7 @@ async def test_the_callers_mistakes_are_not_retried(client: Client, worker: Work
 async def test_a_scope_too_large_for_one_answer_says_so(
     client: Client, worker: Worker, providers: Providers
 ) -> None:
-    """M-41: over 2 MB at once is an error with what to do, and single keys still work.
+    """Over 2 MB at once is an error with what to do, and single keys still work.
 
     Whether the worker refuses the result or the server does.
     """

@@ -181,7 +181,7 @@ async def test_a_summariser_that_misfires_in_a_turn_is_asked_once(
 async def test_a_window_shows_the_whole_running_turn(
     client: Client, tmp_path: Path, kind: str, window: int
 ) -> None:
-    """A-04: however short the window, the turn's calls and results are in each request of it."""
+    """However short the window, the turn's calls and results are in each request of it."""
     options = {"tools": ["ping"], "memory": {"window": window}}
 
     def script(request: Request) -> Reply:
@@ -295,7 +295,7 @@ async def test_a_conversation_can_be_taken_over_in_a_workflow(
 async def test_a_greeting_is_sent_behind_a_line_in_the_users_place(
     client: Client, tmp_path: Path
 ) -> None:
-    """A-05: code sees it, the model sees it, and the strictest provider takes it."""
+    """Code sees it, the model sees it, and the strictest provider takes it."""
     async with stack(client, tmp_path, [reply("ok")], extra=EXTRA) as s:
         result = await s.run("Memorizing", [["assistant", "How can I help?"]], "hi")
         [request] = s.model.requests

@@ -70,7 +70,7 @@ async def test_a_fact_from_one_session_is_used_in_the_next(client: Client, tmp_p
 async def test_dreams_after_each_answer_leave_no_message_behind(
     client: Client, tmp_path: Path
 ) -> None:
-    """H-11, F-14: dreams of one scope never overlap; the transcript is all of it, consumed."""
+    """Dreams of one scope never overlap; the transcript is all of it, consumed."""
     async with stack(client, tmp_path, agents=EACH_ANSWER, model_name=OFFLINE) as s:
         session = await s.start(agent="friend", scope=s.task_queue, session=True)
         for text in ("My name is Ada.", "I live in Bergen.", "I like tea.", "I work at Acme."):
@@ -101,7 +101,7 @@ async def test_long_term_memory_without_dreams(client: Client, tmp_path: Path) -
 
 
 async def test_one_answer_with_a_dream_at_its_end(client: Client, tmp_path: Path) -> None:
-    """F-13: a workflow that closes right after it started its dream leaves a living child."""
+    """A workflow that closes right after it started its dream leaves a living child."""
     async with stack(client, tmp_path, agents=DREAMING, model_name=OFFLINE) as s:
         handle = await s.start(agent="friend", scope=s.task_queue, message="My name is Ada.")
         await handle.result()

@@ -305,7 +305,7 @@ async def test_a_workflow_that_cannot_answer_yet_is_waited_for(
 async def test_a_rate_limit_is_waited_out(
     client: Client, task_queue: str, models: Models, scripted: ScriptedModel
 ) -> None:
-    """E-01: three requests of one attempt, each as late as the provider asked."""
+    """Three requests of one attempt, each as late as the provider asked."""
     busy = fail(429, headers={"Retry-After": "2"})
     scripted.add(busy, busy, reply("at last"))
     async with working(client, task_queue, models):
@@ -340,7 +340,7 @@ async def test_what_no_retry_can_change_is_one_attempt(
     kind: str,
     words: str,
 ) -> None:
-    """E-02, E-03, E-05, E-07: the error reaches the caller at once, typed, without a key."""
+    """The error reaches the caller at once, typed, without a key."""
     scripted.add(broken, reply("works again"))
     async with working(client, task_queue, models):
         handle = await begin(client, task_queue, user(0))
@@ -372,7 +372,7 @@ async def test_what_may_pass_is_tried_again(
     broken: Reply,
     model: str,
 ) -> None:
-    """D-02, E-04, E-08: overload and broken lines; the second request is the same bytes."""
+    """Overload and broken lines; the second request is the same bytes."""
     scripted.add(broken, reply("yes"))
     async with working(client, task_queue, models):
         handle = await begin(client, task_queue, user(0))
@@ -393,7 +393,7 @@ async def test_a_silent_model_is_given_up_in_time(
     headers_first: bool,
     model: str,
 ) -> None:
-    """E-06: the attempt ends at the configured timeout, closes its connection, and is retried."""
+    """The attempt ends at the configured timeout, closes its connection, and is retried."""
     scripted.add(reply("warm"), hang(headers_first=headers_first), reply("yes"))
     await models.complete({"model": model, "messages": [{"role": "user", "content": "hi"}]})
     async with working(client, task_queue, models):
@@ -408,7 +408,7 @@ async def test_a_silent_model_is_given_up_in_time(
 async def test_a_cancelled_call_closes_its_connection(
     client: Client, task_queue: str, models: Models, scripted: ScriptedModel
 ) -> None:
-    """F-11: cancelling reaches the HTTP request within two seconds."""
+    """Cancelling reaches the HTTP request within two seconds."""
     scripted.add(hang())
     async with working(client, task_queue, models):
         handle = await begin(client, task_queue, user(0))
@@ -428,7 +428,7 @@ async def test_a_cancelled_call_closes_its_connection(
 async def test_reasoning_and_signatures_survive_a_restart(
     client: Client, task_queue: str, models: Models, scripted: ScriptedModel
 ) -> None:
-    """D-06, D-07, D-08: litellm, history, another worker; then back on the wire unchanged."""
+    """litellm, history, another worker; then back on the wire unchanged."""
     blocks = [
         {"type": "thinking", "thinking": "...", "signature": "s1"},
         {"type": "redacted_thinking", "data": "d"},
@@ -518,7 +518,7 @@ async def test_ollama_is_never_asked_what_its_model_is(
 async def test_a_reply_in_parts_is_joined(
     client: Client, task_queue: str, models: Models, scripted: ScriptedModel
 ) -> None:
-    """D-09: a content list goes through litellm; its thinking goes back where it stood."""
+    """A content list goes through litellm; its thinking goes back where it stood."""
     thought = {"type": "thinking", "thinking": [{"type": "text", "text": "q"}]}
     texts = [{"type": "text", "text": text} for text in ("A", None, "B")]
     scripted.add(reply([thought, *texts]), reply("fine"))
@@ -534,7 +534,7 @@ async def test_a_reply_in_parts_is_joined(
 async def test_a_very_long_reply_is_stored_within_the_limits(
     client: Client, task_queue: str, models: Models, scripted: ScriptedModel
 ) -> None:
-    """F-01: three million characters come back clipped, and the next call works."""
+    """Three million characters come back clipped, and the next call works."""
     scripted.add(reply('"' * 3_000_000), reply("fine"))
     async with working(client, task_queue, models):
         handle = await begin(client, task_queue, user(0))

@@ -70,7 +70,7 @@ async def test_a_tool_round_is_stored_as_the_original_stores_it(
 
 
 async def test_a_window_bounds_what_is_sent(client: Client, tmp_path: Path) -> None:
-    """A-04: a request holds its whole turn, which the limit of tool calls bounds, or the window."""
+    """A request holds its whole turn, which the limit of tool calls bounds, or the window."""
     rounds = [reply(calls=[call("ping")]) for _ in range(6)]
     async with stack(client, tmp_path, [*rounds, reply("done"), reply("ok")], extra=OWN) as s:
         options = {"tools": ["ping"], "memory": {"window": 4}}
@@ -84,7 +84,7 @@ async def test_a_window_bounds_what_is_sent(client: Client, tmp_path: Path) -> N
 
 
 async def test_memories_and_agents_without_one_are_apart(client: Client, tmp_path: Path) -> None:
-    """D3, D4: no conversation shows in another; without a memory each call starts anew."""
+    """No conversation shows in another; without a memory each call starts anew."""
     async with stack(client, tmp_path, echo, extra=OWN) as s:
         await s.run("TwoMemories", "hi")
         seen = [(r.messages[0]["content"], len(r.messages)) for r in s.model.requests]
@@ -214,7 +214,7 @@ async def test_a_hook_that_is_cancelled_is_a_warning(client: Client, tmp_path: P
 
 
 async def test_a_model_that_fails_fails_the_workflow(client: Client, tmp_path: Path) -> None:
-    """E-05: one attempt for a bad request; the error's text reaches the caller."""
+    """One attempt for a bad request; the error's text reaches the caller."""
     script = [fail(400, "tools.0.name: invalid")]
     async with stack(client, tmp_path, script, extra=OWN) as s:
         with pytest.raises(WorkflowFailureError) as caught:

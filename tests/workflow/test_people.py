@@ -60,7 +60,7 @@ async def test_a_part_is_approved_and_its_siblings_keep_waiting(
 
 
 async def test_nobody_answers_in_time(client: Client, tmp_path: Path) -> None:
-    """C-15: after the agent's own time a call counts as not approved, and the turn goes on."""
+    """After the agent's own time a call counts as not approved, and the turn goes on."""
     runs.clear()
     script = [reply(calls=[call("ping")]), reply("as you like")]
     async with stack(client, tmp_path, script, agents=AGENTS, extra=[ping, delete_file]) as s:

@@ -57,7 +57,7 @@ def forgetful_echo(request: Any) -> Any:
 async def test_four_clients_without_a_pause_get_each_their_answer(
     client: Client, tmp_path: Path
 ) -> None:
-    """F-03, F-04: several runs, each turn answered once, the transcript is what was said."""
+    """Several runs, each turn answered once, the transcript is what was said."""
     async with stack(client, tmp_path, echo, agents=SHORT) as s:
         session = await s.start(agent="plain", session=True, message="start")
 
@@ -121,7 +121,7 @@ async def test_the_next_run_knows_what_the_one_before_said(client: Client, tmp_p
 async def test_waiting_for_a_person_postpones_the_change(
     client: Client, tmp_path: Path, tool: str
 ) -> None:
-    """F-03: while one is waited for, sends are taken; then all is answered, then the change.
+    """While one is waited for, sends are taken; then all is answered, then the change.
 
     The new run is due before the person is asked. The answer comes to another worker; the next run
     knows the result and what was said.
@@ -166,7 +166,7 @@ async def test_waiting_for_a_person_postpones_the_change(
 
 
 async def test_a_session_dreams_across_its_runs(client: Client, tmp_path: Path) -> None:
-    """F-13: a change right after a dream was started loses neither; each message is there once."""
+    """A change right after a dream was started loses neither; each message is there once."""
     async with stack(client, tmp_path, echo, agents=DREAMING) as s:
         session = await s.start(agent="plain", scope=s.task_queue, session=True)
         said = [f"say {number}" for number in range(15)]
@@ -253,7 +253,7 @@ async def test_a_workflow_of_ones_own_goes_on_in_new_runs(client: Client, tmp_pa
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 async def test_a_session_of_2500_turns(client: Client, tmp_path: Path) -> None:
-    """F-03: the default limits; every answer is right, the transcript is what was said."""
+    """The default limits; every answer is right, the transcript is what was said."""
     turns = 2_500
     agents = '[agents.plain]\nsystem_prompt = "Be brief."\nworking_memory.max_tokens = 2000\n'
     async with stack(client, tmp_path, forgetful_echo, agents=agents) as s:
@@ -278,7 +278,7 @@ async def test_a_session_of_2500_turns(client: Client, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 async def test_500_turns_of_20_kilobytes_unbounded(client: Client, tmp_path: Path) -> None:
-    """M-41: nothing bounds the view; what a run hands on and its history stay small."""
+    """Nothing bounds the view; what a run hands on and its history stay small."""
     words = random.Random(7)
 
     def message(number: int) -> str:

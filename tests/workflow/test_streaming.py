@@ -25,7 +25,7 @@ def chunk(finish: str | None = None, **delta: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("model", ["openai/test-model", "ollama/test-model"])
 async def test_a_streamed_turn_is_the_same_turn(client: Client, tmp_path: Path, model: str) -> None:
-    """D-08, D-12: parallel calls, text, reasoning and usage arrive through litellm as they were."""
+    """Parallel calls, text, reasoning and usage arrive through litellm as they were."""
     both = [call("get_temp", city="Rome"), call("get_temp", city="Cairo")]
     script = [
         reply(calls=both, extra={"reasoning_content": "Both of them, at once."}),
@@ -52,7 +52,7 @@ async def test_a_streamed_turn_is_the_same_turn(client: Client, tmp_path: Path, 
 async def test_calls_that_a_provider_numbers_badly_are_kept_apart(
     client: Client, tmp_path: Path, index: int | None
 ) -> None:
-    """D-12, D-13: two calls at one place, no usage, a chunk without a delta: two right results."""
+    """Two calls at one place, no usage, a chunk without a delta: two right results."""
     most.clear()
     given = (("a", '{"city": "Rome"}'), ("b", '{"city": "Cairo"}'))
     functions = [(i, {"name": "get_temp", "arguments": arguments}) for i, arguments in given]
@@ -72,7 +72,7 @@ async def test_calls_that_a_provider_numbers_badly_are_kept_apart(
 async def test_a_slow_model_that_keeps_sending_is_not_given_up(
     client: Client, tmp_path: Path
 ) -> None:
-    """E-14: a reply takes longer than the limit for a silence; it is asked for once."""
+    """A reply takes longer than the limit for a silence; it is asked for once."""
     async with stack(client, tmp_path, [reply(TEXT, pause=0.8)], **ALL) as s:
         handle = await s.start(agent="plain", message="hi")
         began = asyncio.get_running_loop().time()
@@ -85,7 +85,7 @@ async def test_a_slow_model_that_keeps_sending_is_not_given_up(
 async def test_without_stream_the_limit_is_for_the_whole_reply(
     client: Client, tmp_path: Path
 ) -> None:
-    """E-14: one that takes longer is closed, tried again within the turn's time, and named."""
+    """One that takes longer is closed, tried again within the turn's time, and named."""
     agents = AGENTS.replace("stream = true", "turn_minutes = 0.12")
     slow = reply(TEXT, delay=60)
     async with stack(client, tmp_path, [slow] * 5, agents=agents, extra=[get_temp]) as s:
@@ -115,7 +115,7 @@ PIECES = [chunk(role="assistant", content=""), *[chunk(content="half ") for _ in
 async def test_a_stream_that_breaks_is_asked_for_again(
     client: Client, tmp_path: Path, broken: Reply
 ) -> None:
-    """E-04, E-06, E-08: the half that came is dropped; the answer stands in the talk once."""
+    """The half that came is dropped; the answer stands in the talk once."""
     async with stack(client, tmp_path, [broken, reply(TEXT)], **ALL) as s:
         handle = await s.start(agent="plain", session=True)
         assert await handle.execute_update("send", "hi") == TEXT
@@ -131,7 +131,7 @@ async def test_a_stream_that_breaks_is_asked_for_again(
 async def test_cancelling_a_turn_closes_its_connection(
     client: Client, tmp_path: Path, stream: str
 ) -> None:
-    """F-11: within two seconds, of pieces and of a whole reply; the next turn works."""
+    """Within two seconds, of pieces and of a whole reply; the next turn works."""
     slow = reply(TEXT * 20, pause=0.5) if stream == "true" else hang(headers_first=True)
     options: dict[str, Any] = {**ALL, "agents": AGENTS.replace("true", stream)}
     async with stack(client, tmp_path, [slow, hang(), reply(TEXT)], **options) as s:

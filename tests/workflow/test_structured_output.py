@@ -108,7 +108,7 @@ async def test_repairs_are_bounded_and_the_session_goes_on(client: Client, tmp_p
 async def test_cut_off_json_is_asked_for_shorter_and_a_refusal_is_no_answer(
     client: Client, tmp_path: Path
 ) -> None:
-    """D-03, D-05: half an object never passes; a refusal is told as one, and not repaired."""
+    """Half an object never passes; a refusal is told as one, and not repaired."""
     refusal = reply(None, extra={"refusal": "I will not."})
     script = [reply('{"name": "Os', finish="length"), reply(OSLO), refusal]
     async with stack(client, tmp_path, script, agents=AGENTS, extra=[ping]) as s:

@@ -30,7 +30,7 @@ async def live_in(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Callable[[st
 async def test_times_are_the_same_after_replay_in_another_zone(
     client: Client, tmp_path: Path, live_in: Callable[[str], None]
 ) -> None:
-    """F-16: aware datetimes in UTC from the workflow's clock; a worker elsewhere rebuilds them."""
+    """Aware datetimes in UTC from the workflow's clock; a worker elsewhere rebuilds them."""
     seen: list[list[Message]] = []
     queue = ""
     began = datetime.now(UTC)

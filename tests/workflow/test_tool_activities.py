@@ -48,7 +48,7 @@ async def run_call(client: Client, task_queue: str, function: Callable[..., Any]
 
 
 async def test_a_tool_that_raises_runs_once(client: Client, task_queue: str) -> None:
-    """C-22: a mail that was sent before the error is not sent again; the model hears of it."""
+    """A mail that was sent before the error is not sent again; the model hears of it."""
     sent: list[str] = []
 
     @tool
@@ -179,7 +179,7 @@ async def test_a_tool_longer_than_the_heartbeat_timeout_ends(
 async def test_a_huge_result_leaves_a_small_history(
     client: Client, task_queue: str, text: str
 ) -> None:
-    """C-13: megabytes of output cost at most 64 KiB, encoded, and a bit."""
+    """Megabytes of output cost at most 64 KiB, encoded, and a bit."""
 
     @tool
     def dump() -> str:

@@ -57,7 +57,7 @@ class Request:
     def check(self, system_prompt: str | None, given: Sequence[JSONObject]) -> None:
         """Fill `violations`; the arguments are those of `strict.violations`."""
         if not self.body:
-            self.violations.append("rule 8: the body is no JSON object in UTF-8")
+            self.violations.append("JSON: the body is no JSON object in UTF-8")
             return
         messages = self.messages
         if self.path == ollama.PATH:

@@ -1,17 +1,19 @@
 """The rules of the most demanding model provider, as one check over a request's messages.
 
-1. At most one system message, first, beginning with the configured prompt.
-2. The first other message is from the user.
-3. Every tool message answers a call of the nearest assistant message before it.
-4. Every call is answered exactly once before the next user or assistant message.
-5. Call ids are non-empty text, unique in the request.
-6. Every call's arguments are text that parses as a JSON object.
-7. No message has blank content and no calls.
-8. Everything encodes to UTF-8 and to standard JSON (no NaN, no lone surrogate).
-9. Reasoning parts stand unchanged on the message that they came with, and on no other. What
-   another vendor sent, by the protocol that it was asked in, stands on none.
-10. Each tool's parameters are an object, each part of them has one type or alternatives, each array
-    says what it holds, and there are no tuples, `oneOf`, `const` or other words that some refuse.
+Each rule has a name, which begins the line of what breaks it:
+
+- system message: At most one, first, beginning with the configured prompt.
+- first message: The first message besides the system message is from the user.
+- results: Every tool message answers a call of the nearest assistant message before it.
+- open calls: Every call is answered exactly once before the next user or assistant message.
+- call ids: Non-empty text, unique in the request.
+- arguments: Those of every call are text that parses as a JSON object.
+- blank messages: No message has blank content and no calls.
+- JSON: Everything encodes to UTF-8 and to standard JSON (no NaN, no lone surrogate).
+- reasoning: Its parts stand unchanged on the message that they came with, and on no other. What
+  another vendor sent, by the protocol that it was asked in, stands on none.
+- tool schemas: Parameters are an object, each part of them has one type or alternatives, each array
+  says what it holds, and there are no tuples, `oneOf`, `const` or other words that some refuse.
 """
 
 from __future__ import annotations
@@ -45,9 +47,9 @@ def violations(
 
     Args:
         messages: Messages in the OpenAI shape (`ollama.as_openai` turns the other shape into it).
-        system_prompt: What the system message must begin with; None skips that part of rule 1.
-        given: The assistant messages that the model gave so far, for rule 9; when empty, only
-            the place of reasoning parts is checked, not their content.
+        system_prompt: What the system message must begin with; None skips that comparison.
+        given: The assistant messages that the model gave so far; when empty, only the place of
+            reasoning parts is checked, not their content.
     """
     return [
         *_system_first(messages, system_prompt),
@@ -74,26 +76,26 @@ def without_reasoning(message: Message) -> dict[str, Any]:
 
 
 def encoding_violations(value: object) -> list[str]:
-    """Return what keeps a JSON value from standard JSON in UTF-8 (rule 8), in at most one line."""
+    """Return what keeps a JSON value from standard JSON in UTF-8, in at most one line."""
     try:
         json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
-        return [f"rule 8: lone surrogate {error.object[error.start : error.end]!a}"]
+        return [f"JSON: lone surrogate {error.object[error.start : error.end]!a}"]
     except (ValueError, TypeError) as error:
-        return [f"rule 8: {error}"]
+        return [f"JSON: {error}"]
     return []
 
 
 def tool_violations(tools: Sequence[Message]) -> list[str]:
-    """The parts of tools' parameters that some provider refuses (rule 10), one line each."""
+    """The parts of tools' parameters that some provider refuses, one line each."""
     found: list[str] = []
     for tool in tools:
         function = shapes.mapping(tool.get("function"))
         parameters = shapes.mapping(function.get("parameters"))
         name = str(function.get("name"))
         if parameters.get("type") != "object":
-            found.append(f"rule 10: the parameters of {name} are no object")
-        found += [f"rule 10: {name}{problem}" for problem in _schema(parameters, "")]
+            found.append(f"tool schemas: the parameters of {name} are no object")
+        found += [f"tool schemas: {name}{problem}" for problem in _schema(parameters, "")]
     return found
 
 
@@ -117,19 +119,19 @@ def _schema(node: Message, place: str) -> Iterator[str]:
 def _system_first(messages: Sequence[Message], prompt: str | None) -> Iterator[str]:
     places = [at for at, message in enumerate(messages) if message.get("role") in _SYSTEM]
     if len(places) > 1:
-        yield f"rule 1: {len(places)} system messages, at {places}"
+        yield f"system message: {len(places)} system messages, at {places}"
     elif places and places != [0]:
-        yield f"rule 1: the system message is at {places[0]}, not first"
+        yield f"system message: the system message is at {places[0]}, not first"
     if prompt is not None:
         content = shapes.text(messages[places[0]]) if places else ""
         if not content.startswith(prompt):
-            yield "rule 1: the system message does not begin with the configured prompt"
+            yield "system message: the system message does not begin with the configured prompt"
 
 
 def _user_first(messages: Sequence[Message]) -> Iterator[str]:
     first = next((m.get("role") for m in messages if m.get("role") not in _SYSTEM), None)
     if first != "user":
-        yield f"rule 2: the first message besides the system message is from {first}"
+        yield f"first message: the first message besides the system message is from {first}"
 
 
 def _pairs(messages: Sequence[Message]) -> Iterator[str]:
@@ -138,17 +140,18 @@ def _pairs(messages: Sequence[Message]) -> Iterator[str]:
     for at, message in enumerate(messages):
         if message.get("role") != "tool":
             yield from (
-                f"rule 4: call {call!r} has no result before message {at}" for call in open_calls
+                f"open calls: call {call!r} has no result before message {at}"
+                for call in open_calls
             )
             known = [call.get("id") for call in shapes.calls(message)]
             open_calls = list(known)
         elif (answered := message.get("tool_call_id")) in open_calls:
             open_calls.remove(answered)
         elif answered in known:
-            yield f"rule 4: message {at} answers call {answered!r} again"
+            yield f"open calls: message {at} answers call {answered!r} again"
         else:
-            yield f"rule 3: message {at} answers {answered!r}, no call of the message before it"
-    yield from (f"rule 4: call {call!r} has no result" for call in open_calls)
+            yield f"results: message {at} answers {answered!r}, no call of the message before it"
+    yield from (f"open calls: call {call!r} has no result" for call in open_calls)
 
 
 def _ids(messages: Sequence[Message]) -> Iterator[str]:
@@ -156,9 +159,9 @@ def _ids(messages: Sequence[Message]) -> Iterator[str]:
     for at, call in _all_calls(messages):
         name = call.get("id")
         if not isinstance(name, str) or not name.strip():
-            yield f"rule 5: a call of message {at} has the id {name!r}"
+            yield f"call ids: a call of message {at} has the id {name!r}"
         elif name in seen:
-            yield f"rule 5: the call id {name!r} stands twice, again in message {at}"
+            yield f"call ids: the call id {name!r} stands twice, again in message {at}"
         else:
             seen.add(name)
 
@@ -167,7 +170,7 @@ def _arguments(messages: Sequence[Message]) -> Iterator[str]:
     for at, call in _all_calls(messages):
         text = shapes.mapping(call.get("function")).get("arguments")
         if not isinstance(shapes.parsed(text), dict):
-            yield f"rule 6: arguments of a call in message {at} are no JSON object: {text!r:.80}"
+            yield f"arguments: arguments of a call in message {at} are no JSON object: {text!r:.80}"
 
 
 def _blank(messages: Sequence[Message]) -> Iterator[str]:
@@ -177,7 +180,7 @@ def _blank(messages: Sequence[Message]) -> Iterator[str]:
             and not shapes.text(message).strip()
             and not _has_other_parts(message)
         ):
-            yield f"rule 7: message {at} ({message.get('role')}) has no text and no calls"
+            yield f"blank messages: message {at} ({message.get('role')}) has no text and no calls"
 
 
 def _reasoning(messages: Sequence[Message], given: Sequence[Message]) -> Iterator[str]:
@@ -189,11 +192,11 @@ def _reasoning(messages: Sequence[Message], given: Sequence[Message]) -> Iterato
         parts = _reasoning_of(message)
         if message.get("role") != "assistant":
             if parts:
-                yield f"rule 9: message {at} ({message.get('role')}) carries reasoning parts"
+                yield f"reasoning: message {at} ({message.get('role')}) carries reasoning parts"
             continue
         twins = origins.get(_visible(message), [])
         if given and parts not in (twins or known) and (twins or parts):
-            yield f"rule 9: reasoning parts of message {at} are not those that it came with"
+            yield f"reasoning: reasoning parts of message {at} are not those that it came with"
 
 
 def _reasoning_of(message: Message) -> dict[str, Any]:

@@ -99,7 +99,7 @@ async def test_a_tool_round_with_parallel_calls_passes_strict(ask: Ask) -> None:
 async def test_reasoning_sent_back_passes_and_reasoning_lost_is_refused(
     ask: Ask, litellm: ModuleType
 ) -> None:
-    """Rule 9 over the wire: the endpoint knows which reasoning it gave with which message."""
+    """The endpoint knows over the wire which reasoning it gave with which message."""
     thought = reply("Hello.", extra={"reasoning_content": "A greeting."})
     async with ScriptedModel([thought, reply("Yes.")]) as model:
         answer = await ask(model)
@@ -108,7 +108,7 @@ async def test_reasoning_sent_back_passes_and_reasoning_lost_is_refused(
         await ask(model, USER, said, USER)
         model.assert_strict()
         del said["reasoning_content"]
-        with pytest.raises(litellm.BadRequestError, match="rule 9"):
+        with pytest.raises(litellm.BadRequestError, match="reasoning: "):
             await ask(model, USER, said, USER)
 
 

@@ -96,10 +96,10 @@ def memory_within(left: timedelta | None) -> ActivityOptions:
     return MEMORY if left is None else {**MEMORY, "schedule_to_close_timeout": max(left, _SHORTEST)}
 
 
-# A dream never competes with turns: lower priority (1 is the highest, 3 the default).
-_BACKGROUND = Priority(priority_key=5)
+BACKGROUND = Priority(priority_key=5)
+"""The priority of dreams, which never compete with turns: 1 is the highest, 3 the default."""
 
-BEGIN: ActivityOptions = {**MEMORY, "priority": _BACKGROUND}
+BEGIN: ActivityOptions = {**MEMORY, "priority": BACKGROUND}
 
 
 def phase_options(settings: PhaseSettings) -> ActivityOptions:
@@ -112,7 +112,7 @@ def phase_options(settings: PhaseSettings) -> ActivityOptions:
         "retry_policy": RetryPolicy(
             maximum_attempts=settings.attempts, non_retryable_error_types=_TOO_LARGE
         ),
-        "priority": _BACKGROUND,
+        "priority": BACKGROUND,
     }
 
 
@@ -129,7 +129,7 @@ def attempt_options(settings: PhaseSettings) -> ActivityOptions:
         "start_to_close_timeout": timedelta(minutes=settings.minutes),
         "heartbeat_timeout": HEARTBEAT,
         "retry_policy": RetryPolicy(maximum_attempts=1, non_retryable_error_types=_TOO_LARGE),
-        "priority": _BACKGROUND,
+        "priority": BACKGROUND,
     }
 
 
@@ -138,14 +138,14 @@ GIVE_UP: ActivityOptions = {
     "start_to_close_timeout": timedelta(seconds=10),
     "schedule_to_close_timeout": timedelta(seconds=30),
     "retry_policy": RetryPolicy(maximum_attempts=3),
-    "priority": _BACKGROUND,
+    "priority": BACKGROUND,
 }
 
 # One transaction over a whole change set.
 COMMIT: ActivityOptions = {
     "start_to_close_timeout": timedelta(seconds=30),
     "retry_policy": RetryPolicy(maximum_attempts=5, non_retryable_error_types=_TOO_LARGE),
-    "priority": _BACKGROUND,
+    "priority": BACKGROUND,
 }
 
 # Nobody waits for a hand-over. An attempt is short, so that a store that hangs keeps no slot of the

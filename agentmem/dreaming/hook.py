@@ -13,7 +13,6 @@ from urllib.parse import quote
 
 from pydantic import ValidationError
 from temporalio import workflow as temporal
-from temporalio.common import Priority
 
 from agentmem import contracts
 from agentmem.contracts import (
@@ -31,7 +30,7 @@ from agentmem.dreaming.children import start_or_tell
 from agentmem.dreaming.hand_over import ANSWER_PATIENCE, PATCH, Carrier, HasTranscript
 from agentmem.errors import ConfigurationError, DreamFailed
 from agentmem.failures import describe
-from agentmem.policies import MEMORY, dream_run_timeout
+from agentmem.policies import BACKGROUND, MEMORY, dream_run_timeout
 from agentmem.values import clip
 
 START_TIMEOUT = timedelta(seconds=10)
@@ -43,8 +42,6 @@ DREAM_ID = "dream/"
 ID_BYTES = 200
 """The longest plain id; an id of over 1,000 bytes would hang the parent."""
 
-# A dream is never in a hurry: 1 is the highest priority, 3 the default.
-_BACKGROUND = Priority(priority_key=5)
 # The server refuses a summary of over 400 bytes, and the parent would hang on that.
 _NAME_BYTES = 100
 
@@ -197,7 +194,7 @@ async def start_dream(
         task_queue=task_queue,
         run_timeout=dream_run_timeout(request.limits),
         summary=_summary(request),
-        priority=_BACKGROUND,
+        priority=BACKGROUND,
     ):
         return name
     raise DreamFailed(f"{name} could be neither started nor told that there is more")

@@ -451,7 +451,7 @@ WRONG: list[tuple[list[Any], str]] = [
 async def test_a_wrong_input_fails_at_once(
     client: Client, tmp_path: Path, args: list[Any], says: str
 ) -> None:
-    """Whatever comes from outside, a dream never stays running on it (mechanism 1)."""
+    """Whatever comes from outside, a dream never stays running on it."""
     async with stack(client, tmp_path, served(Script())) as s:
         handle = await client.start_workflow(
             "agent_dream", args=args, id=f"wrong-{uuid.uuid4()}", task_queue=s.task_queue

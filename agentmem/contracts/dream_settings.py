@@ -51,7 +51,8 @@ class Setting(Wire):
             first = error.errors(include_url=False)[0]
             raise ConfigurationError(f"{name}: {first['loc'][0]}: {first['msg']}") from error
 
-    # What is decoded goes past it and keeps pydantic's own errors, which name the whole path.
+    # Decoding goes past it and keeps pydantic's errors, which name the whole path. No public way does
+    # this: an `__init__` that pydantic calls loses the caller's `strict` and `extra` for its fields.
     __init__.__pydantic_base_init__ = True  # pyright: ignore[reportFunctionMemberAccess]
 
 

@@ -15,7 +15,6 @@ from temporalio.client import Client
 from temporalio.runtime import PrometheusConfig, Runtime, TelemetryConfig
 from temporalio.worker import Worker
 
-from agentmem.cli.allocator import return_freed_memory
 from agentmem.cli.health import serving
 from agentmem.cli.logs import log_to_stderr
 from agentmem.cli.signals import end_in_time, run_until_stopped
@@ -61,7 +60,6 @@ def command(running: Running) -> NoReturn:
 
 def _run(running: Running) -> int:
     options = _options()
-    return_freed_memory()
     log_to_stderr()
     work = _serve(options, running)
     try:

@@ -116,7 +116,7 @@ async def _dreamt(client: Client, folder: Path, facts: int, messages: int) -> Ro
     async with stack(client, folder, model, strict=False) as made:
         providers = made.configuration.providers
         provider = await providers.get("default")
-        await _fill(provider, facts, messages)
+        await fill(provider, facts, messages)
         identity = providers.resolve("default")
         name = dream_id(Store(provider=identity, agent=AGENT, scope="s"))
         began = time.perf_counter()
@@ -158,7 +158,10 @@ async def _histories(client: Client, name: str, run: str | None) -> tuple[int, i
     return size, events, rounds
 
 
-async def _fill(provider: TransactionalProvider, facts: int, messages: int) -> None:
+async def fill(
+    provider: TransactionalProvider, facts: int, messages: int, scope: str = "s"
+) -> None:
+    """Store so many facts in a scope, and so many messages for its next dream."""
     long_ago = NOW - timedelta(days=90)
     witness = Evidence(session="old", memory="wm0", message="m0", said_at=long_ago)
     for first in range(0, facts, 100):
@@ -172,7 +175,7 @@ async def _fill(provider: TransactionalProvider, facts: int, messages: int) -> N
             )
             for number in range(first, min(first + 100, facts))
         ]
-        await provider.write(AGENT, "s", writes)
+        await provider.write(AGENT, scope, writes)
     rows = [
         TranscriptRow(
             session="run-1",
@@ -185,7 +188,7 @@ async def _fill(provider: TransactionalProvider, facts: int, messages: int) -> N
         )
         for number in range(messages)
     ]
-    await provider.append(AGENT, "s", rows)
+    await provider.append(AGENT, scope, rows)
 
 
 def _said(number: int) -> str:

@@ -51,8 +51,8 @@ class Setting(Wire):
             first = error.errors(include_url=False)[0]
             raise ConfigurationError(f"{name}: {first['loc'][0]}: {first['msg']}") from error
 
-    # Decoding goes past it and keeps pydantic's errors, which name the whole path. There is no public
-    # way: an `__init__` that pydantic calls loses the caller's `strict` and `extra` for its fields.
+    # Decoding goes past it and keeps pydantic's errors, which name the path. No public way does
+    # it: an `__init__` that pydantic calls loses the caller's `strict` and `extra` for its fields.
     __init__.__pydantic_base_init__ = True  # pyright: ignore[reportFunctionMemberAccess]
 
 

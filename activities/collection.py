@@ -12,7 +12,7 @@ from temporalio.exceptions import TemporalError
 
 from activities.hand_over import deliver
 from activities.queries import run_of
-from agentmem.contracts import Store
+from agentmem.contracts import ScopeRef
 from agentmem.errors import AgentMemError
 from agentmem.memory.providers.protocol import TransactionalProvider
 from agentmem.redaction import Redactor
@@ -62,7 +62,7 @@ class Collector:
         self._known: dict[str, _Lost | None] = {}
         self._stored: set[tuple[str, str]] = set()
 
-    async def collect(self, provider: TransactionalProvider, store: Store) -> list[str]:
+    async def collect(self, provider: TransactionalProvider, store: ScopeRef) -> list[str]:
         """Store what a scope's lost sessions said; returns lines for the dream's report.
 
         What goes wrong is in these lines, and the next dream tries again.
@@ -79,7 +79,7 @@ class Collector:
         return lines
 
     async def _stored_of(
-        self, provider: TransactionalProvider, store: Store, lost: _Lost
+        self, provider: TransactionalProvider, store: ScopeRef, lost: _Lost
     ) -> list[str]:
         name = f"session {lost.workflow_id}, which ended without handing over"
         handle = run_of(lost.workflow_id, lost.run_id)
@@ -92,7 +92,7 @@ class Collector:
         self._stored.add((lost.run_id, store.model_dump_json()))
         return [f"{name}: {number} messages collected"] if number else []
 
-    async def _lost(self, store: Store) -> AsyncGenerator[_Lost]:
+    async def _lost(self, store: ScopeRef) -> AsyncGenerator[_Lost]:
         for query, read in ((_SESSIONS, _session), (_HAND_OVERS, _hand_over)):
             async for run in activity.client().list_workflows(query, limit=MOST):
                 if len(self._known) > KNOWN:

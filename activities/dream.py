@@ -17,10 +17,10 @@ from agentmem.contracts import (
     Begun,
     DreamInput,
     DreamReport,
-    Phase,
     PhaseName,
     PhaseResult,
-    Store,
+    PhaseRun,
+    ScopeRef,
 )
 from agentmem.dreaming.hook import dream_id
 from agentmem.dreaming.opening import Opening, open_dream
@@ -77,7 +77,7 @@ class DreamActivities:
         """Open the dream of this run, unless the workflow does not hold its scope's lock."""
         info = activity.info()
         identity = self._providers.resolve(request.provider)
-        store = Store(provider=identity, agent=request.agent, scope=request.scope)
+        store = ScopeRef(provider=identity, agent=request.agent, scope=request.scope)
         if info.workflow_id != dream_id(store):
             return Begun(status="delegated", store=store)
         model = request.model or self._model
@@ -97,38 +97,38 @@ class DreamActivities:
         return begun.replace(search_attributes=await _registered())
 
     @activity.defn(name="dream.orient")
-    async def orient(self, phase: Phase) -> PhaseResult:
+    async def orient(self, phase: PhaseRun) -> PhaseResult:
         """Look over the scope: duplicates, contradictions, stale entries."""
         return await self._run("orient", phase)
 
     @activity.defn(name="dream.gather_signal")
-    async def gather_signal(self, phase: Phase) -> PhaseResult:
+    async def gather_signal(self, phase: PhaseRun) -> PhaseResult:
         """Find what the new messages tell: findings with their evidence."""
         return await self._run("gather_signal", phase)
 
     @activity.defn(name="dream.consolidate")
-    async def consolidate(self, phase: Phase) -> PhaseResult:
+    async def consolidate(self, phase: PhaseRun) -> PhaseResult:
         """Work the findings into the draft."""
         return await self._run("consolidate", phase)
 
     @activity.defn(name="dream.prune")
-    async def prune(self, phase: Phase) -> PhaseResult:
+    async def prune(self, phase: PhaseRun) -> PhaseResult:
         """Tidy the draft and bring it to its cap."""
         return await self._run("prune", phase)
 
     @activity.defn(name="dream.commit")
-    async def commit(self, phase: Phase) -> DreamReport:
+    async def commit(self, phase: PhaseRun) -> DreamReport:
         """Commit the draft in one transaction."""
         return await commit_dream(await self._providers.get(phase.store.provider), phase)
 
     @activity.defn(name="dream.give_up")
-    async def give_up(self, phase: Phase) -> None:
+    async def give_up(self, phase: PhaseRun) -> None:
         """End a dream whose patience was used up, and take back its attempt: it did not fail."""
         provider = await self._providers.get(phase.store.provider)
         agent, scope = phase.store.agent, phase.store.scope
         await provider.end_dream(agent, scope, phase.dream, "gave_up", "undo")
 
-    async def _run(self, name: PhaseName, phase: Phase) -> PhaseResult:
+    async def _run(self, name: PhaseName, phase: PhaseRun) -> PhaseResult:
         counters: dict[str, int] = {}
         async with heartbeating(counters):
             provider = await self._providers.get(phase.store.provider)

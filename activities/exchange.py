@@ -26,7 +26,7 @@ _CLIENTS = ("httpx", "httpx2")
 _MARK = "__agentmem_watched__"
 
 
-class Exchange:
+class HttpExchange:
     """One call's requests and responses.
 
     Attributes:
@@ -90,18 +90,18 @@ def _parsed(text: bytes) -> JSONObject:
     return next(iter(objects(found)), as_mapping(found))
 
 
-_running: ContextVar[Exchange | None] = ContextVar("agentmem_exchange", default=None)
+_running: ContextVar[HttpExchange | None] = ContextVar("agentmem_exchange", default=None)
 
 
-def running_exchange() -> Exchange | None:
+def running_exchange() -> HttpExchange | None:
     """Return the exchange that takes note of what is sent here; None outside of any."""
     return _running.get()
 
 
 @contextlib.contextmanager
-def exchanging() -> Generator[Exchange]:
+def exchanging() -> Generator[HttpExchange]:
     """Take note of what the body sends and receives."""
-    exchange = Exchange()
+    exchange = HttpExchange()
     token = _running.set(exchange)
     try:
         yield exchange
@@ -157,7 +157,7 @@ def _noting(stream_class: Any) -> Any:
     class Noting(stream_class):
         """A response's stream that an exchange takes note of."""
 
-        def __init__(self, stream: Any, exchange: Exchange) -> None:
+        def __init__(self, stream: Any, exchange: HttpExchange) -> None:
             self._stream = stream
             self._exchange = exchange
 

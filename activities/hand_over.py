@@ -10,7 +10,7 @@ from temporalio.exceptions import ApplicationErrorCategory
 
 from activities.heartbeat import heartbeating
 from activities.queries import Handle, fetch_lacking, fetch_page, is_gone, run_of
-from agentmem.contracts import Delivered, Delivery, Store
+from agentmem.contracts import Delivered, Delivery, ScopeRef
 from agentmem.errors import AgentMemError, ProviderError
 from agentmem.memory.providers.protocol import SessionLedger, TransactionalProvider
 from agentmem.memory.providers.records import MessageId
@@ -93,7 +93,7 @@ class HandOverActivity:
 async def deliver(
     provider: TransactionalProvider,
     handle: Handle,
-    store: Store,
+    store: ScopeRef,
     memory: str,
     redact: Redactor,
     *,

@@ -12,7 +12,7 @@ from typing import Any
 from temporalio import activity
 
 from activities.attempts import MODEL_FAILURES, FailureCount
-from activities.exchange import Exchange, exchanging
+from activities.exchange import HttpExchange, exchanging
 from activities.heartbeat import time_left
 from activities.litellm_loading import load
 from activities.messages import MessageCache
@@ -211,7 +211,9 @@ class Models:
                 return size
         return 0
 
-    def _failed(self, error: Exception, request: JSONObject, exchange: Exchange) -> ModelCallError:
+    def _failed(
+        self, error: Exception, request: JSONObject, exchange: HttpExchange
+    ) -> ModelCallError:
         model = str(request["model"])
         sent = Sent(
             # Clients of the user's own may send in ways that nobody watches.
@@ -230,7 +232,7 @@ class Models:
         return failed
 
     @staticmethod
-    def _paid(request: JSONObject, exchange: Exchange) -> Usage:
+    def _paid(request: JSONObject, exchange: HttpExchange) -> Usage:
         """Return what was written before a call failed; estimated where a stream broke."""
         if exchange.status != 200:
             return Usage()

@@ -10,7 +10,7 @@ from temporalio import activity
 
 from activities.messages import MessageCache
 from activities.tools import answer
-from agentmem.contracts import Fetch, Store, ToolRun
+from agentmem.contracts import FactRequest, ScopeRef, ToolRun
 from agentmem.errors import AgentMemError, ProviderError, ToolError
 from agentmem.facts import Evidence, Fact, Trust, Write, checked_name, until_end
 from agentmem.memory.fact_details import expired, recall_details, recalled_facts
@@ -84,7 +84,7 @@ class MemoryActivities:
         return [*methods, *tools]
 
     @activity.defn(name="memory.memorize")
-    async def memorize(self, request: Fetch) -> None:
+    async def memorize(self, request: FactRequest) -> None:
         """Store a value, as the user's own word."""
         key = checked_name(request.key, "key")
         ends = until_end(request.until, self._zone) if request.until else None
@@ -92,7 +92,7 @@ class MemoryActivities:
         await _write(provider, request.store, Write(key=key, value=request.value, expires_at=ends))
 
     @activity.defn(name="memory.recall")
-    async def recall(self, request: Fetch) -> JSONValue:
+    async def recall(self, request: FactRequest) -> JSONValue:
         """Return a value, or all as an object; with details, what is known of each fact."""
         provider = await self._open(request.store)
         place = (request.store.agent, request.store.scope, request.key)
@@ -105,7 +105,7 @@ class MemoryActivities:
         return value
 
     @activity.defn(name="memory.forget")
-    async def forget(self, request: Fetch) -> None:
+    async def forget(self, request: FactRequest) -> None:
         """Remove a key, or the whole scope without one."""
         provider = await self._open(request.store)
         if request.key is None:
@@ -115,13 +115,13 @@ class MemoryActivities:
             await _write(provider, request.store, Write(op="remove", key=request.key))
 
     @activity.defn(name="memory.keys")
-    async def keys(self, request: Fetch) -> list[str]:
+    async def keys(self, request: FactRequest) -> list[str]:
         """Return the scope's keys."""
         provider = await self._open(request.store)
         return await provider.keys(request.store.agent, request.store.scope)
 
     @activity.defn(name="memory.scopes")
-    async def scopes(self, request: Fetch) -> list[str]:
+    async def scopes(self, request: FactRequest) -> list[str]:
         """Return the agent's scopes."""
         provider = await self._open(request.store)
         return await provider.scopes(request.store.agent)
@@ -250,12 +250,12 @@ class MemoryActivities:
     def _texts(self, messages: Sequence[Message]) -> dict[str, str]:
         return {message.id: self._redact(message.text) for message in messages}
 
-    async def _of(self, run: ToolRun) -> tuple[Store, TransactionalProvider]:
+    async def _of(self, run: ToolRun) -> tuple[ScopeRef, TransactionalProvider]:
         if run.store is None:
             raise ToolError("This agent has no long-term memory.")
         return run.store, await self._open(run.store)
 
-    async def _open(self, store: Store) -> TransactionalProvider:
+    async def _open(self, store: ScopeRef) -> TransactionalProvider:
         return await self._providers.get(store.provider)
 
 
@@ -283,7 +283,7 @@ async def _told(work: Awaitable[str]) -> str:
         ) from error
 
 
-async def _write(provider: TransactionalProvider, store: Store, write: Write) -> bool:
+async def _write(provider: TransactionalProvider, store: ScopeRef, write: Write) -> bool:
     """Write once however often the activity runs; say whether there was something to do."""
     [version] = await provider.write(store.agent, store.scope, [write], _call_name())
     return version > 0
@@ -295,7 +295,7 @@ def _call_name() -> str:
     return f"{info.workflow_run_id or info.activity_run_id}/{info.activity_id}"
 
 
-async def _standing(provider: TransactionalProvider, store: Store, key: str) -> Fact | None:
+async def _standing(provider: TransactionalProvider, store: ScopeRef, key: str) -> Fact | None:
     """Return the fact of a key, None if there is none that is recalled."""
     found = await provider.entries(store.agent, store.scope, [key])
     return next((fact for fact in found if not expired(fact, datetime.now(UTC))), None)

@@ -10,7 +10,7 @@ from temporalio import activity
 from temporalio.client import WorkflowHandle, WorkflowQueryFailedError, WorkflowQueryRejectedError
 from temporalio.service import RPCError, RPCStatusCode
 
-from agentmem.contracts import LACKING_QUERY, MESSAGES_QUERY, Lacking, Page, Store
+from agentmem.contracts import LACKING_QUERY, MESSAGES_QUERY, Lacking, Page, ScopeRef
 from agentmem.errors import AgentMemError
 from agentmem.messages import Message, to_ranges
 from agentmem.values import Wire
@@ -72,7 +72,7 @@ async def fetch_page(handle: Handle, memory: str, ids: Sequence[str]) -> list[Me
     return found
 
 
-async def fetch_lacking(handle: Handle, memory: str, store: Store, *, ended: bool) -> Lacking:
+async def fetch_lacking(handle: Handle, memory: str, store: ScopeRef, *, ended: bool) -> Lacking:
     """Return what a scope's transcript may lack of a run's working memory.
 
     Args:

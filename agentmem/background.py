@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from temporalio import workflow
 from temporalio.exceptions import ActivityError
 
-from agentmem.contracts import DreamSettings, Store
+from agentmem.contracts import DreamSettings, ScopeRef
 from agentmem.dreaming.hand_over import PATCH, Carrier
 from agentmem.dreaming.hook import DreamHook
 from agentmem.failures import describe, raise_cancellation
@@ -37,7 +37,7 @@ class Background:
         memory: WorkingMemory,
         hook: DreamHook | None,
         settings: DreamSettings,
-        store: Store,
+        store: ScopeRef,
     ) -> None:
         """Take what there is to run.
 

@@ -37,7 +37,7 @@ more than 2 MB wait for it. Of the default 64 KiB these are 22 results, of 1 MiB
 
 
 @dataclass(frozen=True)
-class Said:
+class LocalResult:
     """A result that no activity gave."""
 
     text: str
@@ -67,7 +67,7 @@ class Batch:
         self._approvals = approvals
         self._on_pause = on_pause
         self._started: set[str] = set()
-        self._results: dict[str, Message | Said] = {}
+        self._results: dict[str, Message | LocalResult] = {}
         self._ids = {call.id: memory.reserve() for call in calls}
         most = definition.max_concurrent_tools or len(calls) or 1
         self._slots = asyncio.Semaphore(min(most, self._fitting()))
@@ -89,7 +89,7 @@ class Batch:
         The memory holds a result for every call afterwards, also when this is cancelled.
         """
         for call in self._calls[allowed:]:
-            self._results[call.id] = Said(LIMIT_REACHED.format(limit=limit))
+            self._results[call.id] = LocalResult(LIMIT_REACHED.format(limit=limit))
         decisions = self._ask(self._calls[:allowed])
         pause = asyncio.ensure_future(self._on_pause()) if decisions else None
         try:
@@ -115,7 +115,7 @@ class Batch:
         for decision in decisions.values():
             decision.cancel()
         for call in self._calls:
-            missing = Said(INTERRUPTED if call.id in self._started else NOT_BEGUN)
+            missing = LocalResult(INTERRUPTED if call.id in self._started else NOT_BEGUN)
             self._keep(call, self._results.get(call.id, missing))
 
     def _segments(self, calls: Sequence[ToolCall]) -> list[list[ToolCall]]:
@@ -150,23 +150,23 @@ class Batch:
 
     async def _result(
         self, call: ToolCall, decision: asyncio.Task[Approval] | None
-    ) -> Message | Said:
+    ) -> Message | LocalResult:
         spec = self._specs.get(call.name)
         if call.problem:
-            return Said(f"Not run: {call.problem}")
+            return LocalResult(f"Not run: {call.problem}")
         if spec is None:
             known = ", ".join(self._specs) or "none"
-            return Said(f"Not run: there is no tool {call.name!r}. Tools: {known}.")
+            return LocalResult(f"Not run: there is no tool {call.name!r}. Tools: {known}.")
         asks = spec.name == ASK_USER.name
         if decision is not None and not (answer := await decision).ok:
             why = f": {answer.reason}" if answer.reason else "."
-            return Said(f"{NO_ANSWER if asks else NOT_APPROVED}{why}")
+            return LocalResult(f"{NO_ANSWER if asks else NOT_APPROVED}{why}")
         if asks:
-            return Said(NO_QUESTION) if decision is None else _answered(decision.result())
+            return LocalResult(NO_QUESTION) if decision is None else _answered(decision.result())
         async with self._own_slots.get(spec.name, contextlib.nullcontext()), self._slots:
             return await self._execute(call, spec)
 
-    async def _execute(self, call: ToolCall, spec: ToolSpec) -> Message | Said:
+    async def _execute(self, call: ToolCall, spec: ToolSpec) -> Message | LocalResult:
         said = self._said() if spec.name in CITING else []
         run = ToolRun(
             reply=self._ids[call.id],
@@ -184,11 +184,11 @@ class Batch:
             )
         except ActivityError as error:
             if is_cancelled_exception(error):
-                return Said(INTERRUPTED)
+                return LocalResult(INTERRUPTED)
             if _is_unknown(error) and workflow.patched("tool-that-no-worker-knows"):
-                return Said(UNKNOWN.format(name=spec.name))
+                return LocalResult(UNKNOWN.format(name=spec.name))
             why = describe(error)
-            return Said(f"Error: {spec.name} failed: {why}. It may have taken effect.")
+            return LocalResult(f"Error: {spec.name} failed: {why}. It may have taken effect.")
 
     def _said(self) -> list[Message]:
         """Return the turn's messages: what the agent stores or forgets now rests on them."""
@@ -206,7 +206,7 @@ class Batch:
             said_at=message.at,
         )
 
-    def _keep(self, call: ToolCall, result: Message | Said) -> None:
+    def _keep(self, call: ToolCall, result: Message | LocalResult) -> None:
         if isinstance(result, Message):
             self._memory.store(result)
             return
@@ -227,6 +227,6 @@ def _is_unknown(error: ActivityError) -> bool:
     return isinstance(error.cause, ApplicationError) and error.cause.type == "NotFoundError"
 
 
-def _answered(answer: Approval) -> Said:
+def _answered(answer: Approval) -> LocalResult:
     text = answer.answer or answer.reason
-    return Said(text, failed=False) if text.strip() else Said(f"{NO_ANSWER}.")
+    return LocalResult(text, failed=False) if text.strip() else LocalResult(f"{NO_ANSWER}.")

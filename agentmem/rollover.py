@@ -14,7 +14,7 @@ from agentmem.contracts import AgentInput, Definition, RunLimits, Usage
 from agentmem.errors import SessionBusy
 from agentmem.memory.carried import CarriedMemory
 from agentmem.policies import TASK_TIMEOUT
-from agentmem.turns import Outcome
+from agentmem.turns import TurnOutcome
 from agentmem.values import Wire
 
 POSTPONED_EVENTS = 500
@@ -50,7 +50,7 @@ class SessionState(Wire):
     definition: Definition
     turns: int = 0
     usage: Usage = Usage()
-    outcomes: list[Outcome] = []
+    outcomes: list[TurnOutcome] = []
     answers: int = 0
     undreamt: bool = False
     queued: bool = False

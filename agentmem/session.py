@@ -8,7 +8,7 @@ from agentmem.agent import Assistant, equip, resolve
 from agentmem.approvals import Approvals
 from agentmem.background import Background
 from agentmem.compact import Compaction
-from agentmem.contracts import AgentInput, Definition, DreamSettings, Resolve, Store
+from agentmem.contracts import AgentInput, Definition, DreamSettings, Resolve, ScopeRef
 from agentmem.dreaming.hand_over import END_PATIENCE
 from agentmem.dreaming.hook import dream
 from agentmem.errors import ConfigurationError, InvalidInput
@@ -170,7 +170,7 @@ def _background(
     settings = definition.dream
     if long_term is None or settings is None:
         # The worker's own store keeps what leaves the run where there is no other.
-        store = long_term.store if long_term else Store(agent=definition.name, scope="")
+        store = long_term.store if long_term else ScopeRef(agent=definition.name, scope="")
         return Background(definition.name, memory, None, DreamSettings(on=[]), store)
     memory.expect_transcript(long_term.store)
     hook = dream(

@@ -31,7 +31,7 @@ _ANSWERED = "this turn was answered; its answer stands in the conversation"
 _FAILED = "this turn failed; its reason was too long to keep, send the message as a new one"
 
 
-class Outcome(Wire):
+class TurnOutcome(Wire):
     """The outcome of a turn.
 
     Attributes:
@@ -58,14 +58,14 @@ class Turns:
         self._places = 0
         self._running: asyncio.Future[Answer] | None = None
         self._cancelled = ""  # why, once it is
-        self._outcomes: dict[str, Outcome] = {}
+        self._outcomes: dict[str, TurnOutcome] = {}
 
     @property
     def open(self) -> int:
         """The number of turns that are accepted and not over."""
         return len(self._open)
 
-    def restore(self, count: int, outcomes: Sequence[Outcome]) -> None:
+    def restore(self, count: int, outcomes: Sequence[TurnOutcome]) -> None:
         """Go on where the run before stopped."""
         self.count = count
         self._outcomes = {outcome.id: outcome for outcome in outcomes}
@@ -95,14 +95,16 @@ class Turns:
             raise TurnFailed(outcome.problem)
         return outcome.answer
 
-    def outcomes(self) -> list[Outcome]:
+    def outcomes(self) -> list[TurnOutcome]:
         """Return what the next run must know of the last turns, in 64 kB."""
-        kept: list[Outcome] = []
+        kept: list[TurnOutcome] = []
         size = 0
         for outcome in reversed(self._outcomes.values()):
             size += len(outcome.model_dump_json())
             why = _FAILED if outcome.answer is None else _ANSWERED
-            kept.append(outcome if size <= OUTCOMES_BYTES else Outcome(id=outcome.id, problem=why))
+            kept.append(
+                outcome if size <= OUTCOMES_BYTES else TurnOutcome(id=outcome.id, problem=why)
+            )
         return kept[::-1]
 
     async def run(self, turn: str, text: str, place: int, ready: Ready) -> Answer:
@@ -120,11 +122,11 @@ class Turns:
         try:
             answer = await self._answer(text, await self._at_the_front(place, ready))
         except AgentMemError as error:
-            self._remember(Outcome(id=turn, problem=error.message))
+            self._remember(TurnOutcome(id=turn, problem=error.message))
             raise
         finally:
             self.leave(place)
-        self._remember(Outcome(id=turn, answer=answer))
+        self._remember(TurnOutcome(id=turn, answer=answer))
         return answer
 
     def cancel(self, why: str = "the turn was cancelled") -> bool:
@@ -162,7 +164,7 @@ class Turns:
             self._running = None
             self._cancelled = ""
 
-    def _remember(self, outcome: Outcome) -> None:
+    def _remember(self, outcome: TurnOutcome) -> None:
         self._outcomes[outcome.id] = outcome
         while len(self._outcomes) > OUTCOMES:
             del self._outcomes[next(iter(self._outcomes))]

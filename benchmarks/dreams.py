@@ -16,7 +16,7 @@ from typing import Any
 
 from temporalio.client import Client
 
-from agentmem.contracts import Store
+from agentmem.contracts import ScopeRef
 from agentmem.dreaming.hook import dream_id
 from agentmem.facts import Evidence, Write
 from agentmem.memory.providers.protocol import TransactionalProvider, TranscriptRow
@@ -118,7 +118,7 @@ async def _dreamt(client: Client, folder: Path, facts: int, messages: int) -> Ro
         provider = await providers.get("default")
         await fill(provider, facts, messages)
         identity = providers.resolve("default")
-        name = dream_id(Store(provider=identity, agent=AGENT, scope="s"))
+        name = dream_id(ScopeRef(provider=identity, agent=AGENT, scope="s"))
         began = time.perf_counter()
         handle = await client.start_workflow(
             "agent_dream",

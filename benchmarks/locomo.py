@@ -24,7 +24,7 @@ from temporalio.client import Client
 
 from agentmem import AgentInput
 from agentmem.client import ask
-from agentmem.contracts import Store
+from agentmem.contracts import ScopeRef
 from agentmem.dreaming.hook import dream_id
 from agentmem.settings import OFFLINE_MODEL
 
@@ -82,7 +82,7 @@ async def drive(texts: list[str]) -> None:
 
 
 async def _dream(client: Client) -> None:
-    store = Store(provider="in_memory:default", agent="listener", scope="locomo")
+    store = ScopeRef(provider="in_memory:default", agent="listener", scope="locomo")
     report = await client.get_workflow_handle(dream_id(store)).result()
     shown = {name: report.get(name) for name in ("status", "rounds", "keys_after", "changes")}
     _say(f"dream: {shown}")

@@ -22,7 +22,7 @@ from typing import Any
 from rich.console import Console
 from temporalio.client import Client
 
-from agentmem.contracts import Store
+from agentmem.contracts import ScopeRef
 from agentmem.dreaming.hook import dream_id
 from agentmem.testing import Reply, Request, reply
 from benchmarks.dreams import AGENT, Asked, fill
@@ -111,7 +111,9 @@ async def one_dream(client: Client, folder: Path, profiler: Profiler) -> Functio
         store = await providers.get("default")
         for scope in ("first", "counted"):
             await fill(store, FACTS, MESSAGES, scope)
-            name = dream_id(Store(provider=providers.resolve("default"), agent=AGENT, scope=scope))
+            name = dream_id(
+                ScopeRef(provider=providers.resolve("default"), agent=AGENT, scope=scope)
+            )
             request = {"agent": AGENT, "scope": scope, "model": "openai/offline"}
             with profiler.recording():
                 report: dict[str, Any] = await client.execute_workflow(

@@ -18,7 +18,7 @@ from uuid import uuid4
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from agentmem import AgentInput
-from agentmem.contracts import Store
+from agentmem.contracts import ScopeRef
 from agentmem.dreaming.hook import dream_id
 from agentmem.settings import OFFLINE_MODEL
 from worker import local
@@ -65,7 +65,7 @@ async def main(chromium: str) -> None:
                 await session.execute_update("send", text)
             await session.execute_update("end")
             await session.result()
-            name = dream_id(Store(provider="in_memory:default", agent="travel", scope="ada"))
+            name = dream_id(ScopeRef(provider="in_memory:default", agent="travel", scope="ada"))
             dream = running.client.get_workflow_handle(name)
             await dream.result()
             run = (await dream.describe()).run_id

@@ -3,7 +3,7 @@
 from temporalio import workflow
 
 from agentmem import working_memory
-from agentmem.contracts import Store
+from agentmem.contracts import ScopeRef
 
 
 @workflow.defn
@@ -17,5 +17,5 @@ class Backlog:
         for _ in range(messages):
             await conversation.memorize("user", "x" * size)
         return await conversation.append_transcript(
-            Store(provider="in_memory:backlog", agent="own", scope=scope)
+            ScopeRef(provider="in_memory:backlog", agent="own", scope=scope)
         )

@@ -13,10 +13,10 @@ from agentmem.contracts import (
     DreamLimits,
     DreamReport,
     Mode,
-    Phase,
     PhaseName,
     PhaseResult,
-    Store,
+    PhaseRun,
+    ScopeRef,
 )
 from agentmem.dreaming.handins import objects_in
 from agentmem.dreaming.opening import Opening, open_dream
@@ -34,7 +34,7 @@ from agentmem.memory.providers.sqlite import SqliteDatabase
 from agentmem.testing import Call, Reply, Request, reply
 from agentmem.values import JSONObject, JSONValue
 
-STORE = Store(provider="in_memory:tests", agent="assistant", scope="user-1")
+STORE = ScopeRef(provider="in_memory:tests", agent="assistant", scope="user-1")
 NOON = datetime(2026, 3, 25, 12, tzinfo=UTC)
 
 Answer = JSONObject
@@ -330,7 +330,7 @@ class Scene:
     ) -> PhaseResult:
         """Run one phase."""
         limits = limits or DreamLimits()
-        phase = Phase(
+        phase = PhaseRun(
             dream=begun.dream,
             store=STORE,
             model=begun.model,
@@ -359,5 +359,5 @@ class Scene:
     async def commit(self, begun: Begun, limits: DreamLimits | None = None) -> DreamReport:
         """Commit a dream."""
         keys = (limits or DreamLimits()).keys
-        phase = Phase(dream=begun.dream, store=STORE, model=begun.model, limit=1, keys=keys)
+        phase = PhaseRun(dream=begun.dream, store=STORE, model=begun.model, limit=1, keys=keys)
         return await commit_dream(self.provider, phase)

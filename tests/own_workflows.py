@@ -7,7 +7,7 @@ from temporalio import workflow
 
 from agentmem import DreamLimits, agent, in_memory, long_term_memory, sqlite, working_memory
 from agentmem.approvals import approvals
-from agentmem.contracts import Store
+from agentmem.contracts import ScopeRef
 from agentmem.errors import TurnFailed
 
 
@@ -49,7 +49,7 @@ class Kept:
                 answers.append(await assistant(question))
             except TurnFailed as error:
                 answers.append(f"failed: {error.message}")
-        store = Store(provider="in_memory:kept", agent="own", scope=scope)
+        store = ScopeRef(provider="in_memory:kept", agent="own", scope=scope)
         await conversation.append_transcript(store)
         return answers
 
@@ -75,7 +75,7 @@ class Anew:
     """Begins a conversation anew in each run, and keeps what was said."""
 
     @workflow.run
-    async def run(self, said: list[str], store: Store) -> None:
+    async def run(self, said: list[str], store: ScopeRef) -> None:
         """Say one thing a run."""
         memory = working_memory()
         await memory.memorize("user", said[0])
@@ -141,7 +141,7 @@ class Nonsense:
         elif what == "sqlite":
             sqlite(None)  # pyright: ignore[reportArgumentType]
         elif what == "value":
-            Store.model_validate({"agent": 5})
+            ScopeRef.model_validate({"agent": 5})
 
 
 @workflow.defn

@@ -159,8 +159,8 @@ class FailedCall(Wire):
     paid: Usage = Usage()
 
 
-class Store(Wire):
-    """Where facts live: a provider by its identity, never by its credentials.
+class ScopeRef(Wire):
+    """The address of facts: a provider by its identity, never by its credentials, agent and scope.
 
     Attributes:
         provider: `sqlite:<path>`, `postgresql`, `postgresql:env:NAME`, `in_memory:<name>`,
@@ -196,7 +196,7 @@ class ToolSpec(Wire):
     timeout: timedelta = timedelta(minutes=5)
     concurrency: int | None = None
     recalled: bool = False
-    store: Store | None = None
+    store: ScopeRef | None = None
     result_bytes: int = RESULT_BYTES
 
 
@@ -217,7 +217,7 @@ class ToolRun(Wire):
     call: ToolCall
     memory: str = ""
     turn: int = 0
-    store: Store | None = None
+    store: ScopeRef | None = None
     evidence: list[Evidence] = []
     said: Prompt | None = None
 

@@ -6,7 +6,7 @@ from pydantic import AwareDatetime, Field, NonNegativeInt
 from temporalio import activity
 
 from agentmem.contracts.agents import Name
-from agentmem.contracts.calls import Store, Usage
+from agentmem.contracts.calls import ScopeRef, Usage
 from agentmem.contracts.dream_settings import (
     DreamLimits,
     Mode,
@@ -74,7 +74,7 @@ class Begun(Wire):
     reason: str = ""
     next_try: AwareDatetime | None = None
     dream: str = ""
-    store: Store
+    store: ScopeRef
     model: str = ""
     facts: int = 0
     messages: int = 0
@@ -82,7 +82,7 @@ class Begun(Wire):
     search_attributes: list[str] = []
 
 
-class Phase(Wire):
+class PhaseRun(Wire):
     """One phase of a dream to run; everything else is in the store, under the dream's id.
 
     Attributes:
@@ -95,7 +95,7 @@ class Phase(Wire):
     """
 
     dream: str
-    store: Store
+    store: ScopeRef
     model: str
     limit: int
     keys: int = 100
@@ -175,36 +175,36 @@ async def begin(request: DreamInput) -> Begun:
 
 
 @activity.defn(name="dream.orient")
-async def orient(phase: Phase) -> PhaseResult:
+async def orient(phase: PhaseRun) -> PhaseResult:
     """Look over the scope: duplicates, contradictions, stale entries."""
     raise NotImplementedError
 
 
 @activity.defn(name="dream.gather_signal")
-async def gather_signal(phase: Phase) -> PhaseResult:
+async def gather_signal(phase: PhaseRun) -> PhaseResult:
     """Find what the new messages tell: findings with their evidence."""
     raise NotImplementedError
 
 
 @activity.defn(name="dream.consolidate")
-async def consolidate(phase: Phase) -> PhaseResult:
+async def consolidate(phase: PhaseRun) -> PhaseResult:
     """Work the findings into the draft."""
     raise NotImplementedError
 
 
 @activity.defn(name="dream.prune")
-async def prune(phase: Phase) -> PhaseResult:
+async def prune(phase: PhaseRun) -> PhaseResult:
     """Tidy the draft and bring it to its cap."""
     raise NotImplementedError
 
 
 @activity.defn(name="dream.commit")
-async def commit(phase: Phase) -> DreamReport:
+async def commit(phase: PhaseRun) -> DreamReport:
     """Commit the draft in one transaction."""
     raise NotImplementedError
 
 
 @activity.defn(name="dream.give_up")
-async def give_up(phase: Phase) -> None:
+async def give_up(phase: PhaseRun) -> None:
     """End a dream whose patience was used up, and take back its attempt: it did not fail."""
     raise NotImplementedError

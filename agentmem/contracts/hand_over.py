@@ -6,7 +6,7 @@ A session that ends does not wait for a store that is away. It starts the workfl
 
 from temporalio import activity
 
-from agentmem.contracts.calls import Store
+from agentmem.contracts.calls import ScopeRef
 from agentmem.contracts.dreams import DreamInput
 from agentmem.values import Wire
 
@@ -45,7 +45,7 @@ class HandOver(Wire):
         task_queue: Where the dream runs; the hand-over's own task queue if empty.
     """
 
-    store: Store
+    store: ScopeRef
     memory: str
     dream: DreamInput | None = None
     workflow: str = "agent_dream"
@@ -62,7 +62,7 @@ class Delivery(Wire):
         run_id: Its run.
     """
 
-    store: Store
+    store: ScopeRef
     memory: str
     workflow_id: str
     run_id: str
@@ -76,7 +76,7 @@ class Delivered(Wire):
         messages: How many messages the store took now.
     """
 
-    store: Store
+    store: ScopeRef
     messages: int = 0
 
 

@@ -2,12 +2,12 @@
 
 from temporalio import activity
 
-from agentmem.contracts.calls import Prompt, Store
+from agentmem.contracts.calls import Prompt, ScopeRef
 from agentmem.values import JSONValue, Wire
 
 
-class Fetch(Wire):
-    """A method of long-term memory, called from workflow code.
+class FactRequest(Wire):
+    """A call of a method of long-term memory, from workflow code.
 
     Attributes:
         store: The scope.
@@ -17,7 +17,7 @@ class Fetch(Wire):
         details: Whether `recall` gives what is known of facts instead of their values.
     """
 
-    store: Store
+    store: ScopeRef
     key: str | None = None
     value: JSONValue = None
     until: str = ""
@@ -35,7 +35,7 @@ class Append(Wire):
         forgotten: Ids of the view whose text is not to be stored.
     """
 
-    store: Store
+    store: ScopeRef
     session: str
     first: int
     prompt: Prompt
@@ -49,30 +49,30 @@ async def append(request: Append) -> int:
 
 
 @activity.defn(name="memory.memorize")
-async def memorize(request: Fetch) -> None:
+async def memorize(request: FactRequest) -> None:
     """Store a value."""
     raise NotImplementedError
 
 
 @activity.defn(name="memory.recall")
-async def recall(request: Fetch) -> JSONValue:
+async def recall(request: FactRequest) -> JSONValue:
     """Return a value, or all as an object."""
     raise NotImplementedError
 
 
 @activity.defn(name="memory.forget")
-async def forget(request: Fetch) -> None:
+async def forget(request: FactRequest) -> None:
     """Remove a key or the scope."""
     raise NotImplementedError
 
 
 @activity.defn(name="memory.keys")
-async def keys(request: Fetch) -> list[str]:
+async def keys(request: FactRequest) -> list[str]:
     """Return the scope's keys."""
     raise NotImplementedError
 
 
 @activity.defn(name="memory.scopes")
-async def scopes(request: Fetch) -> list[str]:
+async def scopes(request: FactRequest) -> list[str]:
     """Return the agent's scopes."""
     raise NotImplementedError

@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime, timedelta
 
 from agentmem.dreaming.changes import Change, defer, hold
 from agentmem.dreaming.effects import applied, gone, reads, stands, touched
-from agentmem.dreaming.rules import EVICTED_SHARE, View, is_expired
+from agentmem.dreaming.rules import EVICTED_SHARE, RuleContext, is_expired
 from agentmem.dreaming.text import fold, text_of
 from agentmem.facts import RANK, Fact, Trust
 
@@ -55,7 +55,7 @@ def protected(fact: Fact, opened_at: datetime) -> bool:
 
 
 def finished(
-    changes: Sequence[Change], view: View, cap: int, used: Mapping[str, date]
+    changes: Sequence[Change], view: RuleContext, cap: int, used: Mapping[str, date]
 ) -> list[Change]:
     """Return a dream's changes after all that concerns the whole set.
 
@@ -66,7 +66,7 @@ def finished(
     return surviving(_capped(_ended(changes, view), view, cap, used), view)
 
 
-def surviving(changes: Sequence[Change], view: View) -> list[Change]:
+def surviving(changes: Sequence[Change], view: RuleContext) -> list[Change]:
     """Hold each removal whose survivor does not stay."""
     changes = list(changes)
     while True:
@@ -78,14 +78,16 @@ def surviving(changes: Sequence[Change], view: View) -> list[Change]:
         changes = checked  # what is held keeps its key, so that fewer things go: it ends
 
 
-def over_cap(facts: Sequence[Fact], view: View, cap: int, used: Mapping[str, date]) -> list[str]:
+def over_cap(
+    facts: Sequence[Fact], view: RuleContext, cap: int, used: Mapping[str, date]
+) -> list[str]:
     """Return the keys of least worth, as many as there are facts over the cap."""
     free = [fact for fact in facts if not protected(fact, view.opened_at)]
     ranked = sorted(free, key=lambda fact: (score(fact, view.today, used), fact.key))
     return [fact.key for fact in ranked[: max(0, len(facts) - cap)]]
 
 
-def _metered(changes: Sequence[Change], view: View) -> list[Change]:
+def _metered(changes: Sequence[Change], view: RuleContext) -> list[Change]:
     """Let through so many removals and merges, the best supported first; the others wait."""
     facts = len(view.before)
     rewordings = max(REWORDINGS, int(REWORDINGS_SHARE * facts))
@@ -107,7 +109,7 @@ def _metered(changes: Sequence[Change], view: View) -> list[Change]:
     ]
 
 
-def _metered_adds(changes: Sequence[Change], view: View) -> list[Change]:
+def _metered_adds(changes: Sequence[Change], view: RuleContext) -> list[Change]:
     said = sum(row.role in ("user", "assistant") for row in view.rows.values())
     most = ADDS + ADDS_PER_MESSAGE * said
     adds = [change for change in changes if stands(change) and change.op == "add"]
@@ -122,7 +124,7 @@ def _strength(change: Change) -> tuple[bool, int, int, datetime]:
     return confirmed, RANK[change.trust], change.importance, change.said_at or _EPOCH
 
 
-def _is_unbounded(change: Change, view: View) -> bool:
+def _is_unbounded(change: Change, view: RuleContext) -> bool:
     """Tell if no bound counts a change: code's own, a user's request, or equal values."""
     if change.verdict == "code":
         return True
@@ -137,7 +139,7 @@ def _is_unbounded(change: Change, view: View) -> bool:
     return len(values) == 1
 
 
-def _ended(changes: Sequence[Change], view: View) -> list[Change]:
+def _ended(changes: Sequence[Change], view: RuleContext) -> list[Change]:
     """Remove what has passed its day, and what nobody confirmed for 30 days."""
     after = _after(view, changes)
     fixed = {key for change in changes if stands(change) for key in touched(change)}
@@ -171,7 +173,7 @@ def _end_of(fact: Fact, now: datetime) -> str:
 
 
 def _capped(
-    changes: Sequence[Change], view: View, cap: int, used: Mapping[str, date]
+    changes: Sequence[Change], view: RuleContext, cap: int, used: Mapping[str, date]
 ) -> list[Change]:
     """Evict what is worth least until the cap is kept; what this dream adds is not protected.
 
@@ -202,7 +204,10 @@ def _capped(
 
 
 def _ranked(
-    standing: Sequence[Change], after: Mapping[str, Fact], view: View, used: Mapping[str, date]
+    standing: Sequence[Change],
+    after: Mapping[str, Fact],
+    view: RuleContext,
+    used: Mapping[str, date],
 ) -> Iterator[tuple[Fact, int, bool]]:
     """Yield the facts that may go, the least worth first: fact, worth, whether it is new."""
     adds = {change.key for change in standing if change.op == "add"}
@@ -222,7 +227,7 @@ def _ranked(
             yield fact, score(fact, view.today, used), new
 
 
-def _removal(fact: Fact, reason: str, code: str, why: str, view: View) -> Change:
+def _removal(fact: Fact, reason: str, code: str, why: str, view: RuleContext) -> Change:
     change = Change.model_validate(
         {"op": "remove", "key": fact.key, "reason": reason, "phase": "prune", "code": code}
     )
@@ -252,5 +257,5 @@ def _with_survivor(change: Change, heirs: dict[str, str], after: Mapping[str, Fa
     return change
 
 
-def _after(view: View, changes: Sequence[Change]) -> dict[str, Fact]:
+def _after(view: RuleContext, changes: Sequence[Change]) -> dict[str, Fact]:
     return applied(view.before, filter(stands, changes), view.opened_at, view.zone)

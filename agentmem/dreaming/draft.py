@@ -8,7 +8,7 @@ from typing import Self
 from agentmem.dreaming.bounds import finished
 from agentmem.dreaming.changes import Change, Finding
 from agentmem.dreaming.effects import alike, applied, reads, stands, steps, touched
-from agentmem.dreaming.rules import View, check_finding, judge, unburied
+from agentmem.dreaming.rules import RuleContext, check_finding, judge, unburied
 from agentmem.dreaming.text import fold
 from agentmem.dreaming.tools import MAX_FINDINGS
 from agentmem.facts import Fact, Step, Tombstone
@@ -50,9 +50,9 @@ class Draft:
         self.changes: list[Change] = []
         self._numbered = 0
 
-    def view(self, *, again: bool = False) -> View:
+    def view(self, *, again: bool = False) -> RuleContext:
         """Return what the rules see now."""
-        return View(
+        return RuleContext(
             rows=self.rows,
             before=self.before,
             facts=self._facts(),

@@ -7,7 +7,7 @@ from typing import Protocol
 from agentmem.contracts import PhaseName, Trace
 from agentmem.dreaming.handins import HandIn, Unreadable, read_hand_in, read_text
 from agentmem.dreaming.prompts import reminder
-from agentmem.dreaming.replies import Replies, Reply
+from agentmem.dreaming.replies import PhaseReply, Replies
 from agentmem.dreaming.tools import SUBMIT, WRITERS, allowed
 from agentmem.messages import Message, Role, ToolCall
 from agentmem.values import JSONObject
@@ -17,7 +17,7 @@ RESTS = 3
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class CallOutcome:
     """The outcome of a call or a hand-in.
 
     Attributes:
@@ -43,17 +43,17 @@ class Work(Protocol):
         """Tell if calls have changed the draft in this phase."""
         ...
 
-    def call(self, tool: str, arguments: JSONObject) -> Outcome:
+    def call(self, tool: str, arguments: JSONObject) -> CallOutcome:
         """Do a call of one of the memory tools."""
         ...
 
-    def take(self, hand_in: HandIn, *, again: bool) -> Outcome:
+    def take(self, hand_in: HandIn, *, again: bool) -> CallOutcome:
         """Take a hand-in; `again` says that it corrects an earlier one."""
         ...
 
 
 @dataclass(kw_only=True)
-class Exchange:
+class PhaseConversation:
     """One phase's talk with its model.
 
     A phase ends with the reply that hands in; the last readable hand-in of a finished reply
@@ -106,7 +106,7 @@ class Exchange:
             # Quotes are looked up in every message: heartbeats go on meanwhile.
             going = await asyncio.to_thread(self._read, reply)
 
-    def _read(self, reply: Reply) -> bool:
+    def _read(self, reply: PhaseReply) -> bool:
         """Take what a reply hands in and do its calls; say whether the talk goes on."""
         if self.cut_off and self.halves:
             return False
@@ -132,7 +132,7 @@ class Exchange:
             return self._tell()
         return self._after_calls() if calls else self._after_prose(reply.message.text)
 
-    def _after_hand_in(self, taken: Outcome, *, by_call: bool) -> bool:
+    def _after_hand_in(self, taken: CallOutcome, *, by_call: bool) -> bool:
         if self.cut_off:
             self._rests += 1
             self._say(_REST)
@@ -176,35 +176,35 @@ class Exchange:
         call: ToolCall,
         read: HandIn | str | None,
         hand_in: HandIn | None,
-        taken: Outcome | None,
-    ) -> Outcome:
+        taken: CallOutcome | None,
+    ) -> CallOutcome:
         if isinstance(read, str):
             cut = "; it was cut off: hand in less, the most important first"
             text = f"{read}{cut if self.cut_off else ''}"
-            return Outcome(text=text, said="unreadable", fixable=True)
+            return CallOutcome(text=text, said="unreadable", fixable=True)
         if read is not None:
-            later = Outcome(text="a later hand-in of this reply counts", said="superseded")
+            later = CallOutcome(text="a later hand-in of this reply counts", said="superseded")
             return taken if taken is not None and read is hand_in else later
         if self.cut_off:
-            return Outcome(text="not done: the reply was cut off", said="cut_off")
+            return CallOutcome(text="not done: the reply was cut off", said="cut_off")
         if self.calls >= self.limit:
-            return Outcome(text="no calls are left; hand in now", said="limit_reached")
+            return CallOutcome(text="no calls are left; hand in now", said="limit_reached")
         self.calls += 1
         return self._memory_call(call)
 
-    def _memory_call(self, call: ToolCall) -> Outcome:
+    def _memory_call(self, call: ToolCall) -> CallOutcome:
         if call.name not in allowed(self.replies.phase):
             names = ", ".join(sorted(allowed(self.replies.phase)))
-            return Outcome(text=f"not in this phase; there are {names}", said="not_allowed")
+            return CallOutcome(text=f"not in this phase; there are {names}", said="not_allowed")
         if call.problem:
-            return Outcome(text=call.problem, said="unreadable", fixable=True)
+            return CallOutcome(text=call.problem, said="unreadable", fixable=True)
         return self.work.call(call.name, call.arguments)
 
     def _say(self, text: str) -> None:
         name = f"{self.messages[-1].id}-0"
         self.messages.append(Message(id=name, role=Role.USER, content=text))
 
-    def _note(self, tool: str, outcome: Outcome) -> None:
+    def _note(self, tool: str, outcome: CallOutcome) -> None:
         name = tool if tool in _KNOWN else "unknown"
         self.trace.append(Trace(tool=name, key=outcome.key, outcome=outcome.said))
 
@@ -232,7 +232,7 @@ def _read_call(phase: PhaseName, call: ToolCall) -> HandIn | str:
 _KNOWN = frozenset[str]().union(*map(allowed, SUBMIT))
 
 
-def _result(call: ToolCall, outcome: Outcome) -> Message:
+def _result(call: ToolCall, outcome: CallOutcome) -> Message:
     return Message(
         id=call.id, role=Role.TOOL_RESULT, content=outcome.text, call=call.id, name=call.name
     )

@@ -14,7 +14,7 @@ from temporalio import workflow
 from temporalio.exceptions import ActivityError, TimeoutError, TimeoutType
 
 from agentmem import contracts
-from agentmem.contracts import Definition, DreamInput, HandOver, Resolve, Store
+from agentmem.contracts import Definition, DreamInput, HandOver, Resolve, ScopeRef
 from agentmem.dreaming.children import start_or_tell, tell
 from agentmem.errors import AgentMemError
 from agentmem.failures import describe, raise_cancellation
@@ -43,15 +43,15 @@ class HasTranscript(Protocol):
         """The memory's name within its workflow."""
         ...
 
-    async def append_transcript(self, store: Store, *, within: timedelta | None = None) -> int:
+    async def append_transcript(self, store: ScopeRef, *, within: timedelta | None = None) -> int:
         """Carry what is new over to a scope's transcript."""
         ...
 
-    def number_transcript(self, store: Store) -> None:
+    def number_transcript(self, store: ScopeRef) -> None:
         """Number what the transcript lacks, so that a hand-over can append it."""
         ...
 
-    def rename_transcript(self, old: Store, new: Store) -> None:
+    def rename_transcript(self, old: ScopeRef, new: ScopeRef) -> None:
         """Go on under another name of the same scope."""
         ...
 
@@ -71,7 +71,7 @@ class Carrier:
     def __init__(
         self,
         memory: HasTranscript,
-        store: Callable[[], Store],
+        store: Callable[[], ScopeRef],
         *,
         dream: DreamInput | None = None,
         kind: str = "agent_dream",
@@ -85,7 +85,7 @@ class Carrier:
         self._task_queue = task_queue
         self._start = start
         self._handed_over = ""  # the id of the hand-over that may be under way
-        self._given = Store(agent="", scope="")  # the scope that it was given
+        self._given = ScopeRef(agent="", scope="")  # the scope that it was given
 
     def dream_with(self, dream: DreamInput) -> None:
         """Start dreams with other settings from now on."""
@@ -130,7 +130,7 @@ class Carrier:
             return False
         return True
 
-    async def _appended(self, store: Store, patience: timedelta | None) -> Store:
+    async def _appended(self, store: ScopeRef, patience: timedelta | None) -> ScopeRef:
         """Append, and return the scope with its provider resolved."""
         if patience is not None and patience <= timedelta(0):
             raise _NoTime
@@ -142,7 +142,7 @@ class Carrier:
         await self._memory.append_transcript(resolved, within=left)
         return resolved
 
-    async def _hand_over(self, store: Store, dreams: bool) -> None:
+    async def _hand_over(self, store: ScopeRef, dreams: bool) -> None:
         self._memory.number_transcript(store)
         request = HandOver(
             store=store,
@@ -176,13 +176,13 @@ class _NoTime(Exception):
     """The time is up before the store was asked."""
 
 
-def hand_over_id(run_id: str, memory: str, store: Store) -> str:
+def hand_over_id(run_id: str, memory: str, store: ScopeRef) -> str:
     """Return the workflow id of the hand-over of a run's working memory to a scope."""
     digest = hashlib.sha256(store.model_dump_json().encode()).hexdigest()[:12]
     return f"hand-over/{run_id}/{memory}/{digest}"
 
 
-async def _resolved(store: Store, patience: timedelta | None) -> Store:
+async def _resolved(store: ScopeRef, patience: timedelta | None) -> ScopeRef:
     # The worker knows what its default is; the dream's id must name it.
     if store.provider != "default":
         return store
@@ -192,7 +192,7 @@ async def _resolved(store: Store, patience: timedelta | None) -> Store:
     return store.replace(provider=found.long_term_memory)
 
 
-def _of(dream: DreamInput, store: Store) -> DreamInput:
+def _of(dream: DreamInput, store: ScopeRef) -> DreamInput:
     return dream.replace(agent=store.agent, scope=store.scope, provider=store.provider)
 
 
@@ -208,7 +208,7 @@ def _why(error: ActivityError, patience: timedelta | None) -> str:
     return describe(error)
 
 
-def _warn(agent_name: str, store: Store, why: str, name: str) -> None:
+def _warn(agent_name: str, store: ScopeRef, why: str, name: str) -> None:
     workflow.logger.warning(
         "%s: the store %s did not take what was said: %s; no dream was started yet, %s goes on "
         "trying",
@@ -216,6 +216,6 @@ def _warn(agent_name: str, store: Store, why: str, name: str) -> None:
     )
 
 
-def _summary(store: Store) -> str:
+def _summary(store: ScopeRef) -> str:
     agent, scope = clip(store.agent, _NAME_BYTES), clip(store.scope, _NAME_BYTES)
     return f"Words for the memory of {agent}, {scope}"

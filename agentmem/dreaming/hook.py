@@ -22,8 +22,8 @@ from agentmem.contracts import (
     Mode,
     PhaseSettings,
     Resolve,
+    ScopeRef,
     StepName,
-    Store,
 )
 from agentmem.deadline import within
 from agentmem.dreaming.children import start_or_tell
@@ -50,7 +50,7 @@ class HasStore(Protocol):
     """The part of a long-term memory that a hook needs."""
 
     @property
-    def store(self) -> Store:
+    def store(self) -> ScopeRef:
         """The provider's identity, the agent and the scope."""
         ...
 
@@ -186,7 +186,7 @@ async def start_dream(
         DreamFailed: A dream was there at each start and gone at each signal, five times over.
         temporalio.exceptions.FailureError: The server refused.
     """
-    name = dream_id(Store(provider=request.provider, agent=request.agent, scope=request.scope))
+    name = dream_id(ScopeRef(provider=request.provider, agent=request.agent, scope=request.scope))
     if await start_or_tell(
         workflow,
         request,
@@ -200,7 +200,7 @@ async def start_dream(
     raise DreamFailed(f"{name} could be neither started nor told that there is more")
 
 
-def dream_id(store: Store) -> str:
+def dream_id(store: ScopeRef) -> str:
     """Return the workflow id of a scope's dreams: `dream/<provider>/<agent>/<scope>`, quoted.
 
     Over 200 bytes it is the first 40 characters and a digest of the whole.
@@ -223,7 +223,7 @@ def _checked(**settings: Any) -> DreamInput:
         raise ConfigurationError(f"dream: {path}: {first['msg']}") from error
 
 
-async def _resolved(store: Store) -> Store:
+async def _resolved(store: ScopeRef) -> ScopeRef:
     # The worker knows what its default is; the dream's id must name it.
     if store.provider != "default":
         return store

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from agentmem.contracts import Phase, PhaseName, PhaseResult, Trace
-from agentmem.dreaming.exchange import Exchange, Work
+from agentmem.contracts import PhaseName, PhaseResult, PhaseRun, Trace
+from agentmem.dreaming.exchange import PhaseConversation, Work
 from agentmem.dreaming.prompts import phase_message
 from agentmem.dreaming.replies import Asker, Progress, Replies
 from agentmem.dreaming.snapshot import Desk, Kept
@@ -40,7 +40,7 @@ class Talk:
     cut_off: bool = False
     closing: str = ""
 
-    def add(self, exchange: Exchange, *, whole: bool = True) -> None:
+    def add(self, exchange: PhaseConversation, *, whole: bool = True) -> None:
         """Add an exchange; one that was not `whole` is repeated in halves."""
         self.calls += exchange.calls
         self.trace += exchange.trace
@@ -66,7 +66,7 @@ class Job:
     """
 
     name: PhaseName
-    phase: Phase
+    phase: PhaseRun
     desk: Desk
     ask: Asker
     progress: Progress
@@ -94,7 +94,7 @@ class Job:
 
     def exchange(
         self, work: Work, blocks: Blocks, *, calls: int, halves: bool, task: str = ""
-    ) -> Exchange:
+    ) -> PhaseConversation:
         """Return a talk about these data, not yet begun.
 
         Args:
@@ -104,7 +104,7 @@ class Job:
             halves: Whether a reply that was cut off ends it, since less will be shown then.
             task: What the model is to do, the phase's own task if empty.
         """
-        return Exchange(
+        return PhaseConversation(
             replies=self.replies,
             work=work,
             limit=max(0, self.phase.limit - calls),

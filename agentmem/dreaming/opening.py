@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 
-from agentmem.contracts import Begun, DreamInput, Store
+from agentmem.contracts import Begun, DreamInput, ScopeRef
 from agentmem.dreaming.blocks import transcript_lines
 from agentmem.dreaming.carry import carried, is_committed, offered_again
 from agentmem.dreaming.changes import Finding
@@ -15,7 +15,7 @@ from agentmem.dreaming.parts import split
 from agentmem.dreaming.prompts import PROMPT_VERSION
 from agentmem.dreaming.provenance import local_day
 from agentmem.dreaming.rules import VALUE_CHARACTERS
-from agentmem.dreaming.sizes import CHUNKS, EVIDENCE_ROWS, Sizes, sizes
+from agentmem.dreaming.sizes import CHUNKS, EVIDENCE_ROWS, ContextBudgets, sizes
 from agentmem.dreaming.snapshot import Kept, Oriented, by_alias
 from agentmem.dreaming.text import text_of
 from agentmem.dreaming.trouble import passed_over, portion
@@ -44,7 +44,7 @@ class Opening:
     """
 
     dream: str
-    store: Store
+    store: ScopeRef
     model: str
     zone: str
     now: datetime
@@ -53,12 +53,12 @@ class Opening:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Evidence:
+class NewMessages:
     """The new messages that a dream may take, by the sizes that its model has room for."""
 
     rows: Sequence[TranscriptRow]
     more: bool
-    fits: Sizes
+    fits: ContextBudgets
 
 
 async def open_dream(
@@ -99,7 +99,7 @@ async def _fresh(
     request: DreamInput,
     opening: Opening,
     facts: Sequence[Fact],
-    evidence: Evidence,
+    evidence: NewMessages,
 ) -> DreamRecord:
     """Return the record that a dream begins with; `facts` were read before."""
     agent, scope = opening.store.agent, opening.store.scope
@@ -158,7 +158,9 @@ def to_ranges(rows: Sequence[TranscriptRow]) -> list[Range]:
     return ranges
 
 
-async def _evidence(provider: TransactionalProvider, store: Store, fits: Sizes) -> Evidence:
+async def _evidence(
+    provider: TransactionalProvider, store: ScopeRef, fits: ContextBudgets
+) -> NewMessages:
     """Return the rows that fit, one at least, where there are any."""
     found = await provider.unread(store.agent, store.scope, 2 * fits.evidence)
     size = 0
@@ -170,10 +172,10 @@ async def _evidence(provider: TransactionalProvider, store: Store, fits: Sizes) 
     else:
         more = False
     taken = _in_chunks(found, fits)
-    return Evidence(rows=found[:taken], more=more or taken < len(found), fits=fits)
+    return NewMessages(rows=found[:taken], more=more or taken < len(found), fits=fits)
 
 
-def _in_chunks(rows: Sequence[TranscriptRow], fits: Sizes) -> int:
+def _in_chunks(rows: Sequence[TranscriptRow], fits: ContextBudgets) -> int:
     """Return how many rows gather signal reads in its chunks; of short ones their frame counts."""
     lines = transcript_lines(by_alias(rows), fits.message)
     for chunk in islice(split(lines, fits.chunk), CHUNKS, None):

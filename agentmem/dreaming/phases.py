@@ -7,7 +7,7 @@ again repeats only the call in flight.
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
-from agentmem.contracts import Phase, PhaseName, PhaseResult
+from agentmem.contracts import PhaseName, PhaseResult, PhaseRun
 from agentmem.dreaming.blocks import (
     change_lines,
     cited_rows,
@@ -29,7 +29,7 @@ from agentmem.dreaming.parts import Lines, split, talk
 from agentmem.dreaming.prompts import fact_line, whole_values
 from agentmem.dreaming.replies import Asker, Progress
 from agentmem.dreaming.snapshot import Desk, Oriented
-from agentmem.dreaming.verification import Checked, Verifier
+from agentmem.dreaming.verification import VerificationResult, Verifier
 from agentmem.dreaming.work import ChangeWork, GatherWork, OrientWork
 from agentmem.errors import AgentMemError, DreamFailed, ModelCallError
 from agentmem.memory.providers.protocol import TransactionalProvider
@@ -51,7 +51,7 @@ CORRECT = (
 
 async def run_phase(
     name: PhaseName,
-    phase: Phase,
+    phase: PhaseRun,
     provider: TransactionalProvider,
     ask: Asker,
     progress: Progress = lambda counters: None,
@@ -245,7 +245,7 @@ async def _end_with_changes(job: Job, work: ChangeWork, held: Talk) -> PhaseResu
     return await job.end(kept, in_words(counts, "changes", "held", "rejected"), counts, held)
 
 
-async def _verified(job: Job, work: ChangeWork, held: Talk) -> Checked:
+async def _verified(job: Job, work: ChangeWork, held: Talk) -> VerificationResult:
     """Verify the draft's changes; what is doubted is told to the proposing model once."""
     verifier = Verifier(
         replies=job.replies,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from agentmem.contracts import PhaseName, Store, Usage
+from agentmem.contracts import PhaseName, ScopeRef, Usage
 from agentmem.errors import ModelCallError
 from agentmem.memory.providers.protocol import ReplyRecord, TransactionalProvider
 from agentmem.messages import Message, Role
@@ -42,7 +42,7 @@ class Asker(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reply:
+class PhaseReply:
     """A model's answer.
 
     Attributes:
@@ -74,7 +74,7 @@ class Replies:
 
     ask: Asker
     provider: TransactionalProvider
-    store: Store
+    store: ScopeRef
     dream: str
     phase: PhaseName
     model: str
@@ -93,7 +93,7 @@ class Replies:
         force: str = "",
         tools: list[JSONObject] | None = None,
         model: str = "",
-    ) -> Reply:
+    ) -> PhaseReply:
         """Return the reply to these messages: the stored one of the same request, or a new one.
 
         Args:
@@ -190,7 +190,7 @@ def digest(request: JSONObject) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _read(data: JSONObject, step: int) -> Reply:
+def _read(data: JSONObject, step: int) -> PhaseReply:
     said = as_mapping(data.get("message"))
     message = Message(
         id=f"m{step}",
@@ -200,7 +200,7 @@ def _read(data: JSONObject, step: int) -> Reply:
         reasoning=read_reasoning(said),
         fields=read_fields(said),
     )
-    return Reply(message=message, finish=str(data.get("finish") or "stop"))
+    return PhaseReply(message=message, finish=str(data.get("finish") or "stop"))
 
 
 def _text(content: object) -> str:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from agentmem.contracts import DreamReport, Phase, Usage
+from agentmem.contracts import DreamReport, PhaseRun, Usage
 from agentmem.dreaming.carry import left_over
 from agentmem.dreaming.changes import Change
 from agentmem.dreaming.effects import applied, stands
@@ -26,7 +26,7 @@ _DONE = {
 }
 
 
-async def commit_dream(provider: TransactionalProvider, phase: Phase) -> DreamReport:
+async def commit_dream(provider: TransactionalProvider, phase: PhaseRun) -> DreamReport:
     """Commit a dream's draft in one transaction, once by its id, and report it.
 
     Raises:

@@ -50,7 +50,7 @@ _UNSEEN = frozenset(
 
 
 @dataclass(frozen=True, kw_only=True)
-class View:
+class RuleContext:
     """All that a rule may look at.
 
     Attributes:
@@ -83,10 +83,10 @@ class View:
         return local_day(self.opened_at, self.zone)
 
 
-Rule = Callable[[Change, View], Change]
+Rule = Callable[[Change, RuleContext], Change]
 
 
-def judge(change: Change, view: View) -> Change:
+def judge(change: Change, view: RuleContext) -> Change:
     """Return a proposed change as the rules of form decide it, with what code fills in."""
     change = change.replace(
         status="accepted", code="", message="", fixable=False, verdict="", told=False
@@ -98,7 +98,7 @@ def judge(change: Change, view: View) -> Change:
     return change
 
 
-def completed(change: Change, view: View) -> Change:
+def completed(change: Change, view: RuleContext) -> Change:
     """Fill in what the findings say that a change rests on, and drop what only code may say."""
     found = [view.findings[name] for name in change.findings if name in view.findings]
     first = found[0] if found else Finding()
@@ -132,7 +132,7 @@ def completed(change: Change, view: View) -> Change:
     )
 
 
-def known(change: Change, view: View) -> Change:
+def known(change: Change, view: RuleContext) -> Change:
     """Ask that what is updated, removed, merged or pointed at exists.
 
     A key that differs from one stored key by case, `-`, `_` or spaces is that key; an `add` of a
@@ -162,7 +162,7 @@ def known(change: Change, view: View) -> Change:
     return change.replace(op="update")
 
 
-def storable(change: Change, view: View) -> Change:
+def storable(change: Change, view: RuleContext) -> Change:
     """Ask for a key of 1 to 256 bytes without control characters, and a value stores can hold."""
     key = change.key
     if key not in view.facts and (problem := _key_problem(key)):
@@ -188,7 +188,7 @@ def storable(change: Change, view: View) -> Change:
     return change
 
 
-def once(change: Change, view: View) -> Change:
+def once(change: Change, view: RuleContext) -> Change:
     """Ask that a key changes once in a dream, and is confirmed only as it was before."""
     if change.op == "confirm":
         changed = {key for other in view.changes for key in touched(other)}
@@ -202,7 +202,7 @@ def once(change: Change, view: View) -> Change:
     return change
 
 
-def pinned(change: Change, view: View) -> Change:
+def pinned(change: Change, view: RuleContext) -> Change:
     """Hold a change of a pinned fact: no dream makes one."""
     for key in sorted(touched(change)):
         if key in view.facts and view.facts[key].pinned:
@@ -210,7 +210,7 @@ def pinned(change: Change, view: View) -> Change:
     return change
 
 
-def secret(change: Change, view: View) -> Change:
+def secret(change: Change, view: RuleContext) -> Change:
     """Refuse the shapes of keys, tokens and card numbers; prose is the verification's."""
     shape = secret_shape(f"{change.key}={text_of(change.value)}")
     if not shape and (shape := secret_shape(change.quote)):
@@ -221,7 +221,7 @@ def secret(change: Change, view: View) -> Change:
     return _unkept(change, "secret", f"the value looks like {shape}; secrets are not remembered")
 
 
-def own_text(change: Change, view: View) -> Change:
+def own_text(change: Change, view: RuleContext) -> Change:
     """Refuse eight words in a row of our own prompts and tools: they are no fact."""
     if change.op not in WRITING:
         return change
@@ -230,7 +230,7 @@ def own_text(change: Change, view: View) -> Change:
     return reject(change, "own_text", "that is text of a prompt, not a fact")
 
 
-def dated(change: Change, view: View) -> Change:
+def dated(change: Change, view: RuleContext) -> Change:
     """Ask for the form of dates; which day is meant is the model's to say."""
     for name in ("happened", "until"):
         text = getattr(change, name).strip()
@@ -244,7 +244,7 @@ def dated(change: Change, view: View) -> Change:
     return change
 
 
-def cited(change: Change, view: View) -> Change:
+def cited(change: Change, view: RuleContext) -> Change:
     """Ask for a quote of what rests on messages; what rests on facts has the trust of these.
 
     What stays inexact counts as a quote of the least trusted message that it cites.
@@ -269,7 +269,7 @@ def cited(change: Change, view: View) -> Change:
     return change
 
 
-def removable(change: Change, view: View) -> Change:
+def removable(change: Change, view: RuleContext) -> Change:
     """Ask a removal for a user's quote, a day that has passed, or a survivor that stays."""
     if change.op != "remove":
         return change
@@ -300,7 +300,7 @@ def removable(change: Change, view: View) -> Change:
     return hold(change, "unproven", message).replace(fixable=not view.again)
 
 
-def trusted(change: Change, view: View) -> Change:
+def trusted(change: Change, view: RuleContext) -> Change:
     """Hold what rests on a weaker word than what it replaces; of equals the later word wins."""
     if change.op == "remove" and (change.reason == "expired" or change.verdict == "code"):
         return change
@@ -318,7 +318,7 @@ def trusted(change: Change, view: View) -> Change:
     return change
 
 
-def unburied(change: Change, view: View) -> Change:
+def unburied(change: Change, view: RuleContext) -> Change:
     """Hold what would bring back, by older words, a fact that was forgotten or undone."""
     if change.op not in ("add", "update", "merge"):
         return change
@@ -353,7 +353,7 @@ RULES: tuple[Rule, ...] = (
 """The rules in their order."""
 
 
-def check_finding(finding: Finding, view: View) -> Finding:
+def check_finding(finding: Finding, view: RuleContext) -> Finding:
     """Return a finding with what code says about it, whatever the model said of that.
 
     One that cannot stand has no evidence, and its flags say why: `no_statement`, `no_evidence`,
@@ -404,7 +404,7 @@ def is_expired(fact: Fact, now: datetime) -> bool:
     return fact.expires_at is not None and fact.expires_at <= now
 
 
-def settles(change: Change, view: View) -> bool:
+def settles(change: Change, view: RuleContext) -> bool:
     """Tell if the user says again, in another session, what is not confirmed yet.
 
     That settles a tentative fact or an unconfirmed value, even where no verifier can read it.
@@ -421,7 +421,7 @@ def settles(change: Change, view: View) -> bool:
     return False
 
 
-def with_agreement(change: Change, view: View, *, agrees: bool) -> Change:
+def with_agreement(change: Change, view: RuleContext, *, agrees: bool) -> Change:
     """Return a change with the trust that it has if the user agrees, or does not."""
     if not change.agreed or not change.quoted:
         return change
@@ -433,7 +433,7 @@ def with_agreement(change: Change, view: View, *, agrees: bool) -> Change:
     )
 
 
-def _on_facts(change: Change, view: View) -> Change:
+def _on_facts(change: Change, view: RuleContext) -> Change:
     """Give what rewords facts the trust of the weakest one; a message that it cites counts too.
 
     Equal values lose nothing when they unite, so that the strongest word holds them.
@@ -462,7 +462,7 @@ def _on_facts(change: Change, view: View) -> Change:
     )
 
 
-def _nominated(change: Change, why: str, view: View) -> Change:
+def _nominated(change: Change, why: str, view: RuleContext) -> Change:
     """Let go what code found: one of the least worth over the cap, or all its words forgotten."""
     if why == "evidence_forgotten":
         return change.replace(trust=Trust.USER, verdict="code")
@@ -473,7 +473,7 @@ def _nominated(change: Change, why: str, view: View) -> Change:
     return change.replace(reason="evicted", trust=Trust.USER, verdict="code")
 
 
-def _named(key: str, view: View) -> str:
+def _named(key: str, view: RuleContext) -> str:
     """Return a stored key as it is, and any other one made printable."""
     stored = _stored(key, view)
     return stored if stored in view.facts else printable(key, _NAME)
@@ -495,7 +495,7 @@ def _reason(change: Change) -> Reason | Literal[""]:
     return "duplicate" if change.op == "merge" and not change.reason else change.reason
 
 
-def _stored(key: str, view: View) -> str:
+def _stored(key: str, view: RuleContext) -> str:
     """Return the one stored key that differs by case, `-`, `_` or spaces at most, or the key."""
     plain = unicodedata.normalize("NFC", key).strip()
     if plain in view.facts:
@@ -504,7 +504,7 @@ def _stored(key: str, view: View) -> str:
     return near[0] if len(near) == 1 else plain
 
 
-def _near(key: str, view: View) -> list[str]:
+def _near(key: str, view: RuleContext) -> list[str]:
     # Comparing takes time: long keys by their beginnings, and not at all in a huge scope.
     if len(view.facts) > _NEAR_FACTS:
         return []
@@ -530,7 +530,7 @@ def _unkept(change: Change, code: str, message: str) -> Change:
     return reject(change.replace(value=None), code, message)
 
 
-def _only_repeats(change: Change, view: View) -> bool:
+def _only_repeats(change: Change, view: RuleContext) -> bool:
     # The assistant repeats what it recalled.
     fact = view.facts.get(change.key)
     if fact is None:

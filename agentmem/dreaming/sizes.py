@@ -33,7 +33,7 @@ _LEAST_CHUNK = 3_000
 _VERIFICATION_BYTES = 120_000
 
 
-class Sizes(Wire):
+class ContextBudgets(Wire):
     """The amounts of data that fit into the model's context.
 
     Attributes:
@@ -61,17 +61,17 @@ class Sizes(Wire):
         return min(EVIDENCE_BYTES, CHUNKS * self.chunk)
 
 
-def sizes(context: int) -> Sizes:
+def sizes(context: int) -> ContextBudgets:
     """Return what fits into a context of so many tokens; 0 if nobody knows."""
     if context <= 0:
-        return Sizes()
+        return ContextBudgets()
     whole = TOKEN_BYTES * context
     small = context <= SMALL_CONTEXT
     prefix = min(PREFIX_BYTES, int((_SMALL_SHARE if small else PREFIX_SHARE) * whole))
     reply = min(REPLY_TOKENS, context // 4)
     fixed = _FIXED_SMALL if small else _FIXED_BYTES
     left = whole - fixed - prefix - TOKEN_BYTES * reply
-    return Sizes(
+    return ContextBudgets(
         prefix=prefix,
         chunk=max(_LEAST_CHUNK, min(EVIDENCE_BYTES, left)),
         reply=reply,

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Self
 
-from agentmem.contracts import Mode, Phase, PhaseResult, Store
+from agentmem.contracts import Mode, PhaseResult, PhaseRun, ScopeRef
 from agentmem.dreaming.changes import Orientation
 from agentmem.dreaming.draft import Draft
 from agentmem.dreaming.prompts import prefix
-from agentmem.dreaming.sizes import Sizes
-from agentmem.dreaming.verification import Checked
+from agentmem.dreaming.sizes import ContextBudgets
+from agentmem.dreaming.verification import VerificationResult
 from agentmem.errors import DreamFailed
 from agentmem.memory.providers.protocol import (
     DreamRecord,
@@ -69,7 +69,7 @@ class Kept(Wire):
     zone: str = "UTC"
     model: str = ""
     cap: int = 100
-    sizes: Sizes = Sizes()
+    sizes: ContextBudgets = ContextBudgets()
     mode: Mode = "commit"
     prompt_version: str = ""
     messages: int = 0
@@ -84,7 +84,7 @@ class Kept(Wire):
     offered: list[str] = []
     oriented: Oriented = Oriented()
     orientation: Orientation = Orientation()
-    checked: Checked = Checked()
+    checked: VerificationResult = VerificationResult()
     draft: JSONObject = {}
     phases: dict[str, PhaseResult] = {}
     refused: dict[str, list[str]] = {}
@@ -106,14 +106,14 @@ class Desk:
     """
 
     provider: TransactionalProvider
-    store: Store
+    store: ScopeRef
     record: DreamRecord
     kept: Kept
     draft: Draft
     prefix: list[Message]
 
     @classmethod
-    async def load(cls, provider: TransactionalProvider, phase: Phase) -> Self:
+    async def load(cls, provider: TransactionalProvider, phase: PhaseRun) -> Self:
         """Load a dream; the same bytes come out however often and by whichever worker.
 
         Raises:

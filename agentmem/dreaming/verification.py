@@ -21,9 +21,9 @@ from agentmem.dreaming.draft import Draft
 from agentmem.dreaming.effects import result
 from agentmem.dreaming.handins import inside, objects_in
 from agentmem.dreaming.prompts import WEEKDAYS, block, nonce, reminder, shown, stamp
-from agentmem.dreaming.replies import Replies, Reply
-from agentmem.dreaming.rules import View, settles, trusted, with_agreement
-from agentmem.dreaming.sizes import Sizes
+from agentmem.dreaming.replies import PhaseReply, Replies
+from agentmem.dreaming.rules import RuleContext, settles, trusted, with_agreement
+from agentmem.dreaming.sizes import ContextBudgets
 from agentmem.errors import ContextOverflow
 from agentmem.facts import Trust
 from agentmem.memory.providers.protocol import TranscriptRow
@@ -97,7 +97,7 @@ TOOL: JSONObject = {
 Answer = Literal["yes", "no", "unsure"]
 
 
-class Checked(Wire):
+class VerificationResult(Wire):
     """The results of a dream's verification.
 
     Attributes:
@@ -116,10 +116,13 @@ class Checked(Wire):
     controls: int = 0
     passed: int = 0
 
-    def plus(self, other: "Checked") -> "Checked":
+    def plus(self, other: "VerificationResult") -> "VerificationResult":
         """Return the sum of both."""
-        return Checked(
-            **{name: getattr(self, name) + getattr(other, name) for name in Checked.model_fields}
+        return VerificationResult(
+            **{
+                name: getattr(self, name) + getattr(other, name)
+                for name in VerificationResult.model_fields
+            }
         )
 
 
@@ -174,9 +177,9 @@ class Verifier:
     replies: Replies
     draft: Draft
     model: str
-    sizes: Sizes
+    sizes: ContextBudgets
     last: bool = False
-    checked: Checked = field(default_factory=Checked)
+    checked: VerificationResult = field(default_factory=VerificationResult)
     trace: list[Trace] = field(default_factory=list[Trace])
 
     async def run(self) -> list[Change]:
@@ -212,7 +215,7 @@ class Verifier:
             readings = _readings(reply)
         self._decide(changes, request, readings)
 
-    async def _ask(self, messages: list[Message]) -> Reply:
+    async def _ask(self, messages: list[Message]) -> PhaseReply:
         reply = await self._next(messages)
         if reply.finish != "length" and not _readings(reply):
             again = Message(id="again", role=Role.USER, content=reminder("verify", SUBMIT))
@@ -220,8 +223,8 @@ class Verifier:
             reply = await self._next([*messages, text, again])
         return reply
 
-    async def _next(self, messages: list[Message]) -> Reply:
-        self.checked = self.checked.plus(Checked(requests=1))
+    async def _next(self, messages: list[Message]) -> PhaseReply:
+        self.checked = self.checked.plus(VerificationResult(requests=1))
         return await self.replies.next(messages, force=SUBMIT, tools=[TOOL], model=self.model)
 
     def _decide(
@@ -241,7 +244,9 @@ class Verifier:
             counts[reading.verdict] += 1
             view = self.draft.view()
             self.draft.decide(decided(change, reading, view, self.draft, last=self.last))
-        controls = Checked(controls=int(request.control > 0), passed=int(passed), **counts)
+        controls = VerificationResult(
+            controls=int(request.control > 0), passed=int(passed), **counts
+        )
         self.checked = self.checked.plus(controls)
         said = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
         self.trace.append(
@@ -249,7 +254,9 @@ class Verifier:
         )
 
 
-def decided(change: Change, reading: Reading, view: View, draft: Draft, *, last: bool) -> Change:
+def decided(
+    change: Change, reading: Reading, view: RuleContext, draft: Draft, *, last: bool
+) -> Change:
     """Return a change as the verification decides it.
 
     Args:
@@ -283,7 +290,7 @@ def decided(change: Change, reading: Reading, view: View, draft: Draft, *, last:
     return change
 
 
-def unsure(change: Change, view: View, why: str = "") -> Change:
+def unsure(change: Change, view: RuleContext, why: str = "") -> Change:
     """Return a change about which no verification knows anything.
 
     What a user says is learned as not confirmed, and settles when it is said again in another
@@ -323,7 +330,7 @@ def _by_tool(change: Change) -> Change:
     return hold(change, "tool_only", message)
 
 
-def _is_ahead(change: Change, view: View) -> bool:
+def _is_ahead(change: Change, view: RuleContext) -> bool:
     """Tell if a change is about a day that is still to come: an appointment, a plan."""
     if change.op not in ("add", "update") or change.until or not change.happened:
         return False
@@ -331,7 +338,7 @@ def _is_ahead(change: Change, view: View) -> bool:
     return last_day(change.happened) >= min(said, view.today)
 
 
-def _has_other_voices(change: Change, view: View) -> bool:
+def _has_other_voices(change: Change, view: RuleContext) -> bool:
     cited = [view.rows[name] for name in change.evidence if name in view.rows]
     return any(row.role != "user" for row in cited)
 
@@ -340,9 +347,9 @@ def _rank(trust: Trust) -> int:
     return (Trust.TOOL, Trust.ASSISTANT, Trust.USER).index(trust)
 
 
-def _before(change: Change, draft: Draft, view: View) -> View:
+def _before(change: Change, draft: Draft, view: RuleContext) -> RuleContext:
     """Return the view in which a change is still to be made."""
-    return View(
+    return RuleContext(
         rows=view.rows,
         before=view.before,
         facts=draft.without(change),
@@ -366,7 +373,9 @@ class _Request:
     size: int
 
 
-def _request(draft: Draft, changes: Sequence[Change], sizes: Sizes, replies: Replies) -> _Request:
+def _request(
+    draft: Draft, changes: Sequence[Change], sizes: ContextBudgets, replies: Replies
+) -> _Request:
     lines = [_line(change, draft) for change in changes]
     numbers = list(range(1, len(lines) + 1))
     # The same for a retry of the same request, and not to be foreseen by the model.
@@ -469,7 +478,7 @@ def _renumbered(text: str, chance: random.Random) -> str:
 
 
 def _shown_rows(
-    changes: Sequence[Change], lines: Sequence[JSONObject], draft: Draft, sizes: Sizes
+    changes: Sequence[Change], lines: Sequence[JSONObject], draft: Draft, sizes: ContextBudgets
 ) -> dict[str, TranscriptRow]:
     """Return the cited messages with neighbours, and later ones of the user while there is room."""
     cited = [alias for change in changes for alias in (*change.evidence, change.quoted)]
@@ -524,7 +533,7 @@ def _around(text: str, quote: str) -> str:
     return f"{'... ' if start else ''}{part}{' ...' if start + _CITED < len(text) else ''}"
 
 
-def _readings(reply: Reply) -> dict[int, Reading]:
+def _readings(reply: PhaseReply) -> dict[int, Reading]:
     """Read the verdicts of a reply by number; two that disagree about one change are none."""
     found: dict[int, Reading] = {}
     for data in _handed_in(reply):
@@ -544,7 +553,7 @@ def _readings(reply: Reply) -> dict[int, Reading]:
     return found
 
 
-def _handed_in(reply: Reply) -> list[JSONObject]:
+def _handed_in(reply: PhaseReply) -> list[JSONObject]:
     calls = [call.arguments for call in reply.message.calls if not call.problem]
     if calls:
         return calls

@@ -7,7 +7,7 @@ from agentmem.contracts import PhaseName
 from agentmem.dreaming.changes import Change, Finding, Orientation
 from agentmem.dreaming.draft import Draft
 from agentmem.dreaming.effects import stands
-from agentmem.dreaming.exchange import Outcome
+from agentmem.dreaming.exchange import CallOutcome
 from agentmem.dreaming.handins import HandIn, read_change, texts
 from agentmem.dreaming.prompts import fact_line
 from agentmem.values import JSONObject, clip, dump_json
@@ -33,7 +33,7 @@ class MemoryCalls:
         self.phase = phase
         self.has_changes = False
 
-    def call(self, tool: str, arguments: JSONObject) -> Outcome:
+    def call(self, tool: str, arguments: JSONObject) -> CallOutcome:
         """Do a call."""
         if tool == "recall_memory":
             return self._recall(texts(arguments.get("keys") or arguments.get("key")))
@@ -41,25 +41,25 @@ class MemoryCalls:
             return self._list(arguments.get("after"))
         return self._propose(_as_change(tool, arguments, self.draft.keys()))
 
-    def _recall(self, keys: list[str]) -> Outcome:
+    def _recall(self, keys: list[str]) -> CallOutcome:
         facts = self.draft.recall(keys[:_READ_KEYS])
         missing = [key for key in keys if key not in {fact.key for fact in facts}]
         lines = [dump_json(fact_line(fact, _WHOLE)) for fact in facts]
         lines += [dump_json({"k": key, "missing": True}) for key in missing[:_READ_KEYS]]
         text = clip("\n".join(lines) or "name the keys to read", RESULT_BYTES)
-        return Outcome(text=text, key=keys[0] if len(keys) == 1 else "")
+        return CallOutcome(text=text, key=keys[0] if len(keys) == 1 else "")
 
-    def _list(self, after: Any) -> Outcome:
+    def _list(self, after: Any) -> CallOutcome:
         first = after if isinstance(after, str) else ""
         keys = [fact.key for fact in self.draft.facts() if fact.key > first]
-        return Outcome(text=clip(dump_json(keys[:_LISTED_KEYS]), RESULT_BYTES))
+        return CallOutcome(text=clip(dump_json(keys[:_LISTED_KEYS]), RESULT_BYTES))
 
-    def _propose(self, change: Change | str) -> Outcome:
+    def _propose(self, change: Change | str) -> CallOutcome:
         if isinstance(change, str):
-            return Outcome(text=change, said="unreadable", fixable=True)
+            return CallOutcome(text=change, said="unreadable", fixable=True)
         decided = self.draft.propose(change, self.phase)
         self.has_changes = self.has_changes or stands(decided)
-        return Outcome(
+        return CallOutcome(
             text=_decision(decided),
             said=":".join(filter(None, (decided.status, decided.code))),
             key=decided.key,
@@ -76,11 +76,11 @@ class OrientWork(MemoryCalls):
 
     orientation: Orientation | None = None
 
-    def take(self, hand_in: HandIn, *, again: bool) -> Outcome:
+    def take(self, hand_in: HandIn, *, again: bool) -> CallOutcome:
         """Take a hand-in."""
         found = known_only(hand_in.orientation, self.draft.keys())
         self.orientation = joined(self.orientation, found) if self.orientation else found
-        return Outcome(text="taken")
+        return CallOutcome(text="taken")
 
 
 class GatherWork(MemoryCalls):
@@ -93,7 +93,7 @@ class GatherWork(MemoryCalls):
     refused: list[str] = []
     _last: int = 0
 
-    def take(self, hand_in: HandIn, *, again: bool) -> Outcome:
+    def take(self, hand_in: HandIn, *, again: bool) -> CallOutcome:
         """Take a hand-in."""
         checked = self.draft.find(hand_in.findings, again=again)
         dropped = [finding for finding in checked if not finding.id]
@@ -105,7 +105,9 @@ class GatherWork(MemoryCalls):
         self.refused, self._last = [*kept, *refused], len(refused)
         wrong = [one for one in dropped if not _rests_on_recalled(one)]
         usable = len(wrong) < len(checked) or not (checked or hand_in.problems)
-        return Outcome(text=_refusals(lines), said=_said(lines), fixable=bool(lines), usable=usable)
+        return CallOutcome(
+            text=_refusals(lines), said=_said(lines), fixable=bool(lines), usable=usable
+        )
 
 
 class ChangeWork(MemoryCalls):
@@ -120,7 +122,7 @@ class ChangeWork(MemoryCalls):
     problems: list[str] = []
     _last: int = 0
 
-    def take(self, hand_in: HandIn, *, again: bool) -> Outcome:
+    def take(self, hand_in: HandIn, *, again: bool) -> CallOutcome:
         """Take a hand-in."""
         decided = [
             self.draft.propose(change, self.phase, again=again) for change in hand_in.changes
@@ -129,7 +131,7 @@ class ChangeWork(MemoryCalls):
         kept = self.problems[: -self._last] if again and self._last else self.problems
         self.problems, self._last = [*kept, *hand_in.problems], len(hand_in.problems)
         lines = [_decision(change) for change in decided if change.fixable] + hand_in.problems
-        return Outcome(
+        return CallOutcome(
             text=_refusals(lines),
             said=_said(lines),
             fixable=bool(lines),

@@ -14,9 +14,9 @@ from agentmem.contracts import (
     DreamInput,
     DreamLimits,
     DreamReport,
-    Phase,
     PhaseName,
     PhaseResult,
+    PhaseRun,
 )
 from agentmem.dreaming.counts import in_words
 from agentmem.dreaming.hook import DREAM_ID, start_dream
@@ -47,7 +47,7 @@ REASON_BYTES = 2_000
 MEMO_BYTES = 600
 """The longest summary in the memo, which is part of every listing of workflows."""
 
-_ACTIVITIES: dict[str, Callable[[Phase], Awaitable[PhaseResult]]] = {
+_ACTIVITIES: dict[str, Callable[[PhaseRun], Awaitable[PhaseResult]]] = {
     "orient": contracts.orient,
     "gather_signal": contracts.gather_signal,
     "consolidate": contracts.consolidate,
@@ -214,8 +214,8 @@ class DreamWorkflow:
         self._counts = {"facts": begun.facts, "messages": begun.messages}
         return await self.steps()
 
-    def _phase(self, limit: int) -> Phase:
-        return Phase(
+    def _phase(self, limit: int) -> PhaseRun:
+        return PhaseRun(
             dream=self.begun.dream,
             store=self.begun.store,
             model=self.begun.model,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from temporalio import workflow
 
-from agentmem.contracts.calls import Store
+from agentmem.contracts.calls import ScopeRef
 from agentmem.errors import InvalidInput
 from agentmem.inputs import handed_on
 from agentmem.memory.log import MessageLog
@@ -32,7 +32,7 @@ class CarriedTranscript(Wire):
         late: Ids of messages that it has and was not yet told to forget, as ranges.
     """
 
-    store: Store
+    store: ScopeRef
     acknowledged: int = 0
     numbered: list[str] = []
     late: list[str] = []

@@ -13,7 +13,7 @@ from agentmem.memory.carried import CarriedMemory, restored
 from agentmem.memory.compaction import tokens
 from agentmem.memory.conversations import conversations
 from agentmem.memory.prompts import PromptReferences
-from agentmem.memory.view import SHORTENED_BYTES, Sizes, View, select, shown_tokens
+from agentmem.memory.view import SHORTENED_BYTES, TokenEstimates, View, select, shown_tokens
 from agentmem.messages import Message, Role
 from agentmem.values import JSONObject
 
@@ -48,7 +48,7 @@ class Conversation:
         self.summaries = carried.summaries
         self._cap = carried.cap
         self._held: Message | None = None  # reasoning that waits for its reply
-        self.sizes = Sizes()
+        self.sizes = TokenEstimates()
         self._references = PromptReferences(self.log)
         self.name = conversations().add(self.log) if workflow.in_workflow() else "wm0"
 

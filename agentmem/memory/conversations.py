@@ -4,7 +4,7 @@ from typing import Protocol, cast
 
 from temporalio import workflow
 
-from agentmem.contracts.calls import MESSAGES_QUERY, PAGE_BYTES, Page, Store
+from agentmem.contracts.calls import MESSAGES_QUERY, PAGE_BYTES, Page, ScopeRef
 from agentmem.contracts.hand_over import LACKING_QUERY, Lacking
 from agentmem.errors import InvalidInput
 from agentmem.messages import Message, from_ranges
@@ -22,7 +22,7 @@ class Readable(Protocol):
 class Answers(Protocol):
     """Says what a scope's transcript may lack of a working memory."""
 
-    def __call__(self, store: Store, *, ended: bool = False) -> Lacking:
+    def __call__(self, store: ScopeRef, *, ended: bool = False) -> Lacking:
         """Return it, and change nothing."""
         ...
 
@@ -44,7 +44,7 @@ class Conversations:
         """Let a memory answer the query `agentmem.lacking`."""
         self._lacking[memory] = answers
 
-    def lacking(self, memory: str, store: Store, ended: bool) -> Lacking:
+    def lacking(self, memory: str, store: ScopeRef, ended: bool) -> Lacking:
         """Answer the query: what a scope's transcript may lack of a working memory.
 
         Args:

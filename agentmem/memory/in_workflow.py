@@ -11,7 +11,7 @@ from temporalio.exceptions import (
     is_cancelled_exception,
 )
 
-from agentmem.contracts import Fetch
+from agentmem.contracts import FactRequest
 from agentmem.errors import AgentMemError, ConfigurationError, InvalidFact, ProviderError
 from agentmem.failures import describe
 from agentmem.policies import MEMORY, PAYLOADS_TOO_LARGE
@@ -25,7 +25,7 @@ one is tried again for ever."""
 
 
 async def called(
-    declared: Callable[[Fetch], Awaitable[Result]], request: Fetch, summary: str
+    declared: Callable[[FactRequest], Awaitable[Result]], request: FactRequest, summary: str
 ) -> Result:
     """Run a memory activity and return its result.
 

@@ -7,7 +7,7 @@ from typing import Any
 from temporalio import workflow
 
 from agentmem import contracts
-from agentmem.contracts import Fetch, Store, ToolSpec
+from agentmem.contracts import FactRequest, ScopeRef, ToolSpec
 from agentmem.errors import ConfigurationError, InvalidFact
 from agentmem.facts import Write, checked_name, checked_value, until_end
 from agentmem.memory.fact_details import recall_details
@@ -38,7 +38,7 @@ class LongTermMemory(Upkeep):
     """
 
     def __init__(self, provider: ProviderReference, agent: str, scope: str) -> None:
-        self._store = Store(
+        self._store = ScopeRef(
             provider=_identity(provider),
             agent=checked_name(agent, "agent"),
             scope=checked_name(scope, "scope"),
@@ -60,7 +60,7 @@ class LongTermMemory(Upkeep):
         return self._store.provider
 
     @property
-    def store(self) -> Store:
+    def store(self) -> ScopeRef:
         """Provider, agent and scope, as they travel."""
         return self._store
 
@@ -83,7 +83,7 @@ class LongTermMemory(Upkeep):
         value = json.loads(checked_value(value, key))
         ends = None if until is None else until_end(_text(until))
         if workflow.in_workflow():
-            request = Fetch(store=self._store, key=key, value=value, until=until or "")
+            request = FactRequest(store=self._store, key=key, value=value, until=until or "")
             await called(contracts.memorize, request, f"memorize {key}")
             return
         provider = await opened(self._store)
@@ -120,7 +120,7 @@ class LongTermMemory(Upkeep):
         """
         key = None if key is None else checked_name(key, "key")
         if workflow.in_workflow():
-            request = Fetch(store=self._store, key=key, details=details)
+            request = FactRequest(store=self._store, key=key, details=details)
             return await called(contracts.recall, request, f"recall {key or 'all'}")
         provider = await opened(self._store)
         if details:
@@ -136,7 +136,7 @@ class LongTermMemory(Upkeep):
         """
         key = None if key is None else checked_name(key, "key")
         if workflow.in_workflow():
-            request = Fetch(store=self._store, key=key)
+            request = FactRequest(store=self._store, key=key)
             await called(contracts.forget, request, f"forget {key or 'all'}")
             return
         provider = await opened(self._store)
@@ -149,7 +149,7 @@ class LongTermMemory(Upkeep):
             ProviderError: The store failed, after retries in a workflow.
         """
         if workflow.in_workflow():
-            return await called(contracts.keys, Fetch(store=self._store), "list keys")
+            return await called(contracts.keys, FactRequest(store=self._store), "list keys")
         provider = await opened(self._store)
         return await provider.keys(self.agent, self.scope)
 
@@ -160,7 +160,7 @@ class LongTermMemory(Upkeep):
             ProviderError: The store failed, after retries in a workflow.
         """
         if workflow.in_workflow():
-            return await called(contracts.scopes, Fetch(store=self._store), "list scopes")
+            return await called(contracts.scopes, FactRequest(store=self._store), "list scopes")
         provider = await opened(self._store)
         return await provider.scopes(self.agent)
 

@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 from typing import Any, cast
 
-from agentmem.contracts.calls import Store, ToolSpec
+from agentmem.contracts.calls import ScopeRef, ToolSpec
 from agentmem.errors import InvalidFact, ToolError
 from agentmem.facts import checked_name, until_end
 from agentmem.values import JSONObject, JSONValue
@@ -118,7 +118,7 @@ MEMORY_TOOLS: dict[str, tuple[ToolSpec, JSONObject]] = dict(
 """By name, in the order in which models are offered them: the spec, and the schema."""
 
 
-def memory_tools(store: Store) -> list[ToolSpec]:
+def memory_tools(store: ScopeRef) -> list[ToolSpec]:
     """Return the four tools of a scope."""
     return [spec.replace(store=store) for spec, _ in MEMORY_TOOLS.values()]
 

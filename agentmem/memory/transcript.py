@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from temporalio import workflow
 
 from agentmem import contracts
-from agentmem.contracts import Append, Lacking, Prompt, Store
+from agentmem.contracts import Append, Lacking, Prompt, ScopeRef
 from agentmem.errors import InvalidInput
 from agentmem.memory.carried import CarriedTranscript
 from agentmem.memory.in_workflow import SUMMARY_BYTES
@@ -68,11 +68,11 @@ class Transcripts:
         }
         self._expected: set[str] = set()
 
-    def expect(self, store: Store) -> None:
+    def expect(self, store: ScopeRef) -> None:
         """Take note that everything said is to reach a scope, if need be after the run's end."""
         self._expected.add(store.model_dump_json())
 
-    def lacks(self, store: Store, log: MessageLog) -> bool:
+    def lacks(self, store: ScopeRef, log: MessageLog) -> bool:
         """Tell whether there is something that a scope's transcript may lack."""
         progress = self._progress.get(store.model_dump_json(), _Progress())
         return bool(progress.numbered or progress.seen < len(log) or progress.late(log))
@@ -84,7 +84,7 @@ class Transcripts:
             _number(progress, log)
             found.append(
                 CarriedTranscript(
-                    store=Store.model_validate_json(name),
+                    store=ScopeRef.model_validate_json(name),
                     acknowledged=progress.acknowledged,
                     numbered=to_ranges(progress.numbered),
                     late=to_ranges(progress.late(log)),
@@ -92,14 +92,14 @@ class Transcripts:
             )
         return found
 
-    def number(self, store: Store, log: MessageLog) -> None:
+    def number(self, store: ScopeRef, log: MessageLog) -> None:
         """Number what a scope's transcript lacks, so that others can append it too.
 
         A message keeps its number from then on.
         """
         _number(self._progress.setdefault(store.model_dump_json(), _Progress()), log)
 
-    def lacking(self, store: Store, session: str, log: MessageLog, *, ended: bool) -> Lacking:
+    def lacking(self, store: ScopeRef, session: str, log: MessageLog, *, ended: bool) -> Lacking:
         """Return what a scope's transcript may lack, and change nothing.
 
         Args:
@@ -125,14 +125,14 @@ class Transcripts:
             late=to_ranges(progress.late(log)),
         )
 
-    def rename(self, old: Store, new: Store) -> None:
+    def rename(self, old: ScopeRef, new: ScopeRef) -> None:
         """Go on under the resolved name of a scope with what was noted under `default`."""
         if (progress := self._progress.pop(old.model_dump_json(), None)) is not None:
             self._progress.setdefault(new.model_dump_json(), progress)
 
     async def append(
         self,
-        store: Store,
+        store: ScopeRef,
         session: str,
         log: MessageLog,
         reference: Callable[[list[str]], Prompt],
@@ -198,7 +198,7 @@ def _number(progress: _Progress, log: MessageLog) -> None:
 
 async def _append(
     progress: _Progress,
-    store: Store,
+    store: ScopeRef,
     session: str,
     prompt: Prompt,
     forgotten: list[str],

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from temporalio import workflow
 
-from agentmem.contracts import Store
+from agentmem.contracts import ScopeRef
 from agentmem.errors import ConfigurationError, InvalidFact
 from agentmem.facts import EarlierValue, Fact, Trust, Write, checked_name
 from agentmem.journal import FactVersion, Undone
@@ -25,7 +25,7 @@ class Upkeep:
     All raise `ProviderError` when the store fails, and `ConfigurationError` in workflow code.
     """
 
-    _store: Store
+    _store: ScopeRef
 
     async def entries(self, keys: Sequence[str] | None = None) -> list[Fact]:
         """Return the facts with all that is known of them, ordered by key; only `keys` if given.
@@ -199,7 +199,7 @@ def missing(key: str) -> InvalidFact:
     return InvalidFact(f"there is no fact {key!r}; keys() lists what there is")
 
 
-async def opened(store: Store) -> "TransactionalProvider":
+async def opened(store: ScopeRef) -> "TransactionalProvider":
     """Return the store of a script, opened."""
     # Imported here: the stores load SQLAlchemy, which no workflow may.
     from agentmem.memory.providers.registry import default_providers

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Iterable
 from datetime import UTC, date, datetime
 
-from agentmem.contracts import Store
+from agentmem.contracts import ScopeRef
 from agentmem.memory.providers.protocol import TransactionalProvider
 
 logger = logging.getLogger(__name__)
@@ -21,7 +21,7 @@ class UsageNotes:
         self._noted: set[tuple[str, str, str, str]] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def note(self, provider: TransactionalProvider, store: Store, keys: Iterable[str]) -> None:
+    def note(self, provider: TransactionalProvider, store: ScopeRef, keys: Iterable[str]) -> None:
         """Note these keys in the background; a failure is forgotten."""
         today = datetime.now(UTC).date()
         if today != self._day or len(self._noted) > _REMEMBERED:
@@ -39,7 +39,9 @@ class UsageNotes:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
-async def _use(provider: TransactionalProvider, store: Store, keys: list[str], today: date) -> None:
+async def _use(
+    provider: TransactionalProvider, store: ScopeRef, keys: list[str], today: date
+) -> None:
     try:
         await provider.use(store.agent, store.scope, keys, today)
     except Exception as error:

@@ -37,7 +37,7 @@ class View:
     notes: dict[str, str] = field(default_factory=dict[str, str])
 
 
-class Sizes:
+class TokenEstimates:
     """The estimates of a conversation's messages, each made once: a view is chosen at each call."""
 
     def __init__(self) -> None:

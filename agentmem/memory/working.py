@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from temporalio import workflow
 
-from agentmem.contracts.calls import Store
+from agentmem.contracts.calls import ScopeRef
 from agentmem.contracts.hand_over import Lacking
 from agentmem.errors import AgentMemError, InvalidInput
 from agentmem.memory.carried import (
@@ -133,7 +133,7 @@ class WorkingMemory(Conversation):
     def _in_view(self) -> list[Message]:
         return [*self.view().messages, *([self._held] if self._held else [])]
 
-    async def append_transcript(self, store: Store, *, within: timedelta | None = None) -> int:
+    async def append_transcript(self, store: ScopeRef, *, within: timedelta | None = None) -> int:
         """Carry what is new over to a scope's transcript, for its next dream.
 
         Args:
@@ -150,23 +150,23 @@ class WorkingMemory(Conversation):
         """
         return await self._transcripts.append(store, self.session, self.log, self.reference, within)
 
-    def number_transcript(self, store: Store) -> None:
+    def number_transcript(self, store: ScopeRef) -> None:
         """Number what a scope's transcript lacks, so that a hand-over can append it."""
         self._transcripts.number(store, self.log)
 
-    def expect_transcript(self, store: Store) -> None:
+    def expect_transcript(self, store: ScopeRef) -> None:
         """Let everything said reach a scope, if the workflow is terminated by a later dream."""
         self._transcripts.expect(store)
 
-    def rename_transcript(self, old: Store, new: Store) -> None:
+    def rename_transcript(self, old: ScopeRef, new: ScopeRef) -> None:
         """Go on under the resolved name of a scope with what was noted under `default`."""
         self._transcripts.rename(old, new)
 
-    def lacking(self, store: Store, *, ended: bool = False) -> Lacking:
+    def lacking(self, store: ScopeRef, *, ended: bool = False) -> Lacking:
         """Return what a scope's transcript may lack, for the query `agentmem.lacking`."""
         return self._transcripts.lacking(store, self.session, self.log, ended=ended)
 
-    def is_ahead_of(self, store: Store) -> bool:
+    def is_ahead_of(self, store: ScopeRef) -> bool:
         """Tell whether the conversation has something that a scope's transcript may lack."""
         return self._transcripts.lacks(store, self.log)
 

@@ -86,7 +86,7 @@ class Sent:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Evidence:
+class FailureEvidence:
     """The facts that are known of a failed call.
 
     Attributes:
@@ -118,7 +118,7 @@ class Evidence:
     headers: Mapping[str, str]
 
 
-def gather(error: BaseException, sent: Sent) -> Evidence:
+def gather(error: BaseException, sent: Sent) -> FailureEvidence:
     """Return what is known of a failed call.
 
     Args:
@@ -137,7 +137,7 @@ def gather(error: BaseException, sent: Sent) -> Evidence:
     text = f"{bare_text(cause)} {getattr(error, 'body', None) or ''}"
     names = frozenset(parent.__name__ for one in chain for parent in type(one).__mro__)
     malformed = [one for one in chain if type(one).__name__ in _MALFORMED]
-    return Evidence(
+    return FailureEvidence(
         cause=malformed[0] if malformed else cause,
         status=_status(chain, codes, sent),
         codes=codes,

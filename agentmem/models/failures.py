@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from agentmem.contracts.calls import FailedCall
 from agentmem.errors import ContextOverflow, ModelCallError
-from agentmem.models.evidence import Evidence, Sent, gather
+from agentmem.models.evidence import FailureEvidence, Sent, gather
 from agentmem.models.vendors import is_ollama, key_hint, unreachable_hint
 from agentmem.models.waits import asked_wait
 from agentmem.models.wordings import shown_text
@@ -246,7 +246,7 @@ def _kind_of(error: ModelCallError) -> str:
     return failed.kind
 
 
-def _kind(found: Evidence, sent: Sent) -> Kind:
+def _kind(found: FailureEvidence, sent: Sent) -> Kind:
     """Return the first kind that the evidence allows, the surest evidence first."""
     for kind in (
         _by_codes(found),
@@ -259,7 +259,7 @@ def _kind(found: Evidence, sent: Sent) -> Kind:
     return Kind.FAILING
 
 
-def _by_codes(found: Evidence) -> Kind | None:
+def _by_codes(found: FailureEvidence) -> Kind | None:
     if found.status == 402 or found.codes & _BILLING_CODES:
         return Kind.QUOTA
     # litellm chooses these classes by words, which stand in rate limits too.
@@ -271,7 +271,7 @@ def _by_codes(found: Evidence) -> Kind | None:
     return None
 
 
-def _by_request(found: Evidence, sent: Sent) -> Kind | None:
+def _by_request(found: FailureEvidence, sent: Sent) -> Kind | None:
     """Return the kind of what no provider was asked about."""
     is_sure = sent.went_out is False and not found.is_unwatched
     if "ImportError" in found.names and not sent.went_out:
@@ -285,13 +285,13 @@ def _by_request(found: Evidence, sent: Sent) -> Kind | None:
     return Kind.UNSENT if is_sure and not (found.is_broken or found.is_late) else None
 
 
-def _lacks_key(found: Evidence, sent: Sent) -> bool:
+def _lacks_key(found: FailureEvidence, sent: Sent) -> bool:
     if sent.status:
         return found.status in (400, 403) and bool(_NO_KEY.search(found.text))
     return "AuthenticationError" in found.names or bool(_NO_KEY.search(found.text))
 
 
-def _by_status(found: Evidence, sent: Sent) -> Kind | None:
+def _by_status(found: FailureEvidence, sent: Sent) -> Kind | None:
     status = found.status
     if status == 429:
         # A request above all of a minute's tokens can never pass.
@@ -307,7 +307,7 @@ def _by_status(found: Evidence, sent: Sent) -> Kind | None:
     return Kind.INVALID if 400 <= status < 500 and status not in (409, 425) else None
 
 
-def _may_be_large(found: Evidence, sent: Sent) -> bool:
+def _may_be_large(found: FailureEvidence, sent: Sent) -> bool:
     """Tell whether a request that was refused without a cause may be too long."""
     if sent.tokens * 2 <= (sent.context or SMALLEST_CONTEXT):
         return False
@@ -315,7 +315,7 @@ def _may_be_large(found: Evidence, sent: Sent) -> bool:
     return not (found.codes & _OTHER_CODES or (names_field and found.param != "none"))
 
 
-def _by_exception(found: Evidence) -> Kind | None:
+def _by_exception(found: FailureEvidence) -> Kind | None:
     if found.is_late and not found.status >= 500:
         return Kind.SLOW
     if found.is_broken or _BROKEN_LINE.search(found.text):

@@ -71,7 +71,7 @@ _LASTING = re.compile(r"(?i)\b(until|till|expires|bis|hasta)\b")
 _SAME = dict(zip(content("live move call job"), content("home home name work"), strict=True))
 
 
-class Said(NamedTuple):
+class Statement(NamedTuple):
     """A statement of a user; its key is a fact's or, after "?", words that the fact meant holds."""
 
     kind: str
@@ -82,14 +82,14 @@ class Said(NamedTuple):
 
 
 @lru_cache(maxsize=4096)  # the same conversation is read again for each answer in it
-def said(text: str, day: date | None = None) -> tuple[Said, ...]:
+def said(text: str, day: date | None = None) -> tuple[Statement, ...]:
     """Read what a user states; `day` makes dates of time words, which stay without it."""
     told = [one for one in sentences(text) if not _UNTOLD.search(one)]
     read = [_read(clause, one, day) for one in told for clause in _CLAUSES.split(one)]
     return tuple(found for found in read if found)
 
 
-def _read(clause: str, quote: str, day: date | None) -> Said | None:
+def _read(clause: str, quote: str, day: date | None) -> Statement | None:
     """Read a clause by the first pattern that catches something worth knowing."""
     for short, full in _SPELT_OUT.items():
         clause = re.sub(short, full, clause, flags=re.IGNORECASE)
@@ -104,9 +104,9 @@ def _read(clause: str, quote: str, day: date | None) -> Said | None:
         if all(caught) and not _HOLLOW.match(caught[0]) and not _VAGUE.match(caught[-1]):
             told = value.format(*caught, clause=whole)
             if key[0] == "?":
-                return Said(kind, key.format(*caught), told, quote, when)
+                return Statement(kind, key.format(*caught), told, quote, when)
             key = key.format(*map(slug, caught))
-            return Said(kind, key, told[0].upper() + told[1:], quote, when)
+            return Statement(kind, key, told[0].upper() + told[1:], quote, when)
     return None
 
 
@@ -145,7 +145,7 @@ def words(text: str) -> set[str]:
     return {_SAME.get(word, word.replace("our", "or")) for word in content(text)}
 
 
-def note(told: Said, known: dict[str, str]) -> tuple[str, str]:
+def note(told: Statement, known: dict[str, str]) -> tuple[str, str]:
     """Work a statement into what is known; returns its key, if any, and its value, if it stays."""
     key, value = told.key, told.value.strip("-")
     if key[0] == "?":
@@ -219,7 +219,7 @@ def _gather(facts: Facts, blocks: Blocks) -> Lines:
     return list(found.values())
 
 
-def _quoted(told: Said, text: str) -> str:
+def _quoted(told: Statement, text: str) -> str:
     # A sentence of a few letters is no quote; then the message's own beginning is.
     return told.quote[:200] if len(told.quote.encode()) > QUOTE_BYTES + 4 else text[:200]
 

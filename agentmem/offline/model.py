@@ -53,7 +53,7 @@ _NAMES = re.compile(rf"{_NAME}(?:(?:, and |, | and ){_NAME})*")
 _BEFORE = re.compile(r"(?i)^\W*(\w+ )??(in|for|at|of|about|near|to) |^\W+")
 
 
-class Call(NamedTuple):
+class OfflineCall(NamedTuple):
     """A tool call."""
 
     name: str
@@ -74,9 +74,9 @@ def answer(request: JSONObject) -> JSONObject:
     if any(name.startswith("submit_") for name in tools):
         asked = [_text(message) for message in messages if message["role"] == "user"]
         again = any(message["role"] == "assistant" for message in messages)
-        return _completion(request, "", [Call(*dream(asked, again=again))])
+        return _completion(request, "", [OfflineCall(*dream(asked, again=again))])
     if summary := summarised([(str(m["role"]), _text(m)) for m in messages]):
-        handed_in = [Call(FORM, {"summary": summary})] if FORM in tools else []
+        handed_in = [OfflineCall(FORM, {"summary": summary})] if FORM in tools else []
         return _completion(request, "" if handed_in else f"SUMMARY\n{summary}", handed_in)
     text, calls = _talk(messages, tools)
     if (form := as_mapping(request.get("response_format"))) and not calls:
@@ -103,7 +103,7 @@ def litellm_provider() -> Any:
     return OfflineModel()
 
 
-def _completion(request: JSONObject, text: str, calls: list[Call]) -> JSONObject:
+def _completion(request: JSONObject, text: str, calls: list[OfflineCall]) -> JSONObject:
     asked = dump_json([request["messages"], request.get("tools")]).encode("utf-8", "replace")
     mark = hashlib.sha256(asked).hexdigest()[:12]  # makes the ids of a conversation unique
     message: JSONObject = {"role": "assistant", "content": text or None}
@@ -131,19 +131,23 @@ def _text(message: JSONObject) -> str:
     return body if isinstance(body, str) else "".join(part.get("text") or "" for part in body)
 
 
-def _talk(messages: list[JSONObject], tools: Mapping[str, JSONObject]) -> tuple[str, list[Call]]:
+def _talk(
+    messages: list[JSONObject], tools: Mapping[str, JSONObject]
+) -> tuple[str, list[OfflineCall]]:
     """Return what to say and what to call, by what the user said and what was done about it."""
     spoken = [at for at, message in enumerate(messages) if message["role"] == "user"] or [0]
     texts = [_text(messages[at]) for at in spoken]
     turn = messages[spoken[-1] :]
     results = {message.get("tool_call_id"): _text(message) for message in turn}
     made = [call["function"] | call for one in turn for call in one.get("tool_calls") or ()]
-    done = [(Call(f["name"], json.loads(f["arguments"])), results.get(f["id"], "")) for f in made]
+    done = [
+        (OfflineCall(f["name"], json.loads(f["arguments"])), results.get(f["id"], "")) for f in made
+    ]
     shown = [output for call, output in done if call.name == "recall_memory"]
     lines = [line for output in shown for line in re.findall(r'(?m)^\{"key".*\}$', output)]
     recalled = {fact["key"]: text_of(fact["value"]) for fact in map(json.loads, lines)}
     heard, asked = _heard(texts[:-1]), sentences(texts[-1])
-    calls: list[Call] = []
+    calls: list[OfflineCall] = []
     for call in (call for one in asked for call in _wanted(one, tools, heard, recalled)):
         if call.name in tools and call not in [*calls, *(made for made, _ in done)]:
             calls.append(call)
@@ -167,7 +171,7 @@ def _heard(texts: list[str]) -> dict[str, str]:
     return known
 
 
-def _told(call: Call, output: str) -> str:
+def _told(call: OfflineCall, output: str) -> str:
     """Put a tool's result in a sentence."""
     given = ", ".join(str(value) for value in call.arguments.values())
     what = f"{call.name.removeprefix('get_').replace('_', ' ').capitalize()} ({given}): "
@@ -191,23 +195,23 @@ def _answered(question: str, facts: Mapping[str, str]) -> str:
 
 def _wanted(
     sentence: str, tools: Mapping[str, JSONObject], heard: dict[str, str], recalled: dict[str, str]
-) -> Iterator[Call]:
+) -> Iterator[OfflineCall]:
     """Yield the calls that a sentence asks for, whether or not they are made already."""
     used = _used(sentence, tools)
     yield from used
     if _REMEMBER.match(sentence):
         rest = _REMEMBER.sub("", sentence, count=1).rstrip(".")
         for key, value in (_heard([sentence]) or {f"note_{slug(rest)}": rest}).items():
-            yield Call("store_memory", {"key": key, "value": value, "quote": sentence})
+            yield OfflineCall("store_memory", {"key": key, "value": value, "quote": sentence})
     elif forget := _FORGET.match(sentence):
-        yield Call("recall_memory", {})
+        yield OfflineCall("recall_memory", {})
         if key := _best(forget[1], recalled):
-            yield Call("forget_memory", {"key": key, "quote": sentence})
+            yield OfflineCall("forget_memory", {"key": key, "quote": sentence})
     elif _ASKS.match(sentence) and not used and not _best(sentence, heard):
-        yield Call("recall_memory", {})
+        yield OfflineCall("recall_memory", {})
 
 
-def _used(sentence: str, tools: Mapping[str, JSONObject]) -> list[Call]:
+def _used(sentence: str, tools: Mapping[str, JSONObject]) -> list[OfflineCall]:
     """Return the calls of the user's tools that a sentence asks for, one for each name in it."""
     spoken = [word for word in content(sentence) if word not in _DULL]
     owned = {name: set(content(name)) - _DULL for name in tools.keys() - _MEMORY}
@@ -223,7 +227,7 @@ def _used(sentence: str, tools: Mapping[str, JSONObject]) -> list[Call]:
     return list(_filled(tools[name], sentence, rest))
 
 
-def _filled(tool: JSONObject, sentence: str, rest: str) -> Iterator[Call]:
+def _filled(tool: JSONObject, sentence: str, rest: str) -> Iterator[OfflineCall]:
     """Yield calls with each parameter that the sentence names; none if a required one lacks."""
     schema: JSONObject = tool.get("parameters") or {}
     specs: dict[str, JSONObject] = schema.get("properties") or {}
@@ -233,7 +237,7 @@ def _filled(tool: JSONObject, sentence: str, rest: str) -> Iterator[Call]:
     if all(name in arguments for name in schema.get("required", ())):
         several = next((name for name, values in found.items() if len(values) > 1), "")
         for value in found.get(several, [""]):
-            yield Call(tool["name"], arguments | ({several: value} if several else {}))
+            yield OfflineCall(tool["name"], arguments | ({several: value} if several else {}))
 
 
 def _values(name: str, spec: JSONObject, text: str, rest: str, figures: Iterator[str]) -> list[Any]:

@@ -25,7 +25,7 @@ from agentmem.contracts import (
     DreamReport,
     Phases,
     PhaseSettings,
-    Store,
+    ScopeRef,
 )
 from agentmem.dev_server import dev_server
 from agentmem.dreaming import patience, workflow
@@ -102,7 +102,7 @@ async def started(
     return await client.start_workflow(
         AgentDream.run,
         DreamInput(agent="a", scope=scope, provider=provider, phases=phases or {}),
-        id=dream_id(Store(provider=provider, agent="a", scope=scope)),
+        id=dream_id(ScopeRef(provider=provider, agent="a", scope=scope)),
         task_queue=queue,
     )
 

@@ -13,7 +13,7 @@ from temporalio.client import Client, WorkflowHandle
 from temporalio.service import RPCError
 from temporalio.testing import WorkflowEnvironment
 
-from agentmem.contracts import Store
+from agentmem.contracts import ScopeRef
 from agentmem.dreaming.hook import dream_id
 from agentmem.memory.providers.registry import Providers
 from agentmem.testing import Request, ScriptedModel
@@ -39,7 +39,7 @@ async def said(provider: Any, scope: str) -> list[str]:
 
 async def dreamt(client: Client, provider: str, scope: str, seconds: float = 120) -> None:
     """Wait until a scope has had its dream."""
-    name = dream_id(Store(provider=provider, agent="assistant", scope=scope))
+    name = dream_id(ScopeRef(provider=provider, agent="assistant", scope=scope))
     async with asyncio.timeout(seconds):
         while True:
             try:

@@ -58,7 +58,7 @@ TOP_LEVEL = {
 
 DEEP_PATHS = {
     "agentmem.client": {"ask", "connect"},
-    "agentmem.contracts": {"Store", "TASK_QUEUE"},
+    "agentmem.contracts": {"ScopeRef", "TASK_QUEUE"},
     "agentmem.deadline": {"within"},
     "agentmem.dev_server": {"DevServer", "dev_server"},
     "agentmem.dreaming.decisions": {"apply", "discard", "reset_gate", "undecided"},

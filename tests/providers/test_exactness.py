@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agentmem.contracts import Fetch, Store
+from agentmem.contracts import FactRequest, ScopeRef
 from agentmem.errors import ConfigurationError, InvalidFact
 from agentmem.facts import KEY_BYTES, LEVELS, VALUE_BYTES, Write
 from agentmem.memory.providers.records import MessageId, Range
@@ -92,8 +92,10 @@ async def test_how_deep_a_value_may_be(store: SqlProvider, kind: str) -> None:
             await store.memorize("a", "s", "deeper", nested(levels))
     (fact,) = await store.entries("a", "s")
     assert fact.value == await store.recall("a", "s", "deep") == nested(LEVELS)
-    request = Fetch(store=Store(provider="x", agent="a", scope="s"), key="k", value=fact.value)
-    assert Fetch.model_validate_json(request.model_dump_json()).value == fact.value
+    request = FactRequest(
+        store=ScopeRef(provider="x", agent="a", scope="s"), key="k", value=fact.value
+    )
+    assert FactRequest.model_validate_json(request.model_dump_json()).value == fact.value
 
 
 @pytest.mark.parametrize("odd", ["x\x00", "\ud800", "k\udcff"], ids=ascii)

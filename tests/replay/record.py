@@ -16,7 +16,7 @@ from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.testing import WorkflowEnvironment
 
 from agentmem.client import ask
-from agentmem.contracts import SEARCH_ATTRIBUTES, Store
+from agentmem.contracts import SEARCH_ATTRIBUTES, ScopeRef
 from agentmem.dreaming.hand_over import hand_over_id
 from agentmem.dreaming.hook import dream_id
 from agentmem.models.summaries import FORM
@@ -107,7 +107,7 @@ async def dream(s: Stack) -> Handle:
     """The dream of such a session, from its start."""
     handle = await s.start(agent="friend", scope=s.task_queue, message="I live in Bergen.")
     await handle.result()
-    scope = Store(provider="sqlite:facts.db", agent="friend", scope=s.task_queue)
+    scope = ScopeRef(provider="sqlite:facts.db", agent="friend", scope=s.task_queue)
     found: Handle = s.client.get_workflow_handle(dream_id(scope))
     await found.result()
     return found
@@ -240,7 +240,7 @@ async def hand_over(s: Stack) -> Handle:
 
 
 def _hand_over_of(s: Stack, handle: Handle) -> Handle:
-    scope = Store(provider="sqlite:facts.db", agent="friend", scope=s.task_queue)
+    scope = ScopeRef(provider="sqlite:facts.db", agent="friend", scope=s.task_queue)
     name = hand_over_id(handle.first_execution_run_id or "", "wm0", scope)
     return s.client.get_workflow_handle(name)
 

@@ -11,7 +11,7 @@ from agentmem.contracts import (
     DreamSettings,
     PhaseName,
     PhaseSettings,
-    Store,
+    ScopeRef,
 )
 from agentmem.dreaming.hand_over import HasTranscript
 from agentmem.dreaming.hook import HasStore, dream
@@ -22,7 +22,7 @@ from agentmem.memory.working import working_memory
 class Facts:
     """A scope; nothing asks for it until the hook is called."""
 
-    store = Store(provider="sqlite:x.db", agent="a", scope="s")
+    store = ScopeRef(provider="sqlite:x.db", agent="a", scope="s")
 
 
 def hook(**options: Any) -> object:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agentmem.contracts import Store
+from agentmem.contracts import ScopeRef
 from agentmem.errors import ConfigurationError, InvalidFact
 from agentmem.facts import (
     KEY_BYTES,
@@ -37,7 +37,7 @@ def test_the_three_parts_are_required_and_known() -> None:
     """Provider, agent and scope say whose facts these are; names are kept NFC-normalised."""
     memory = long_term_memory(provider=postgresql(), agent="research", scope="A\u030a")
     assert (memory.provider, memory.agent, memory.scope) == ("postgresql", "research", "\u00c5")
-    assert memory.store == Store(provider="postgresql", agent="research", scope="\u00c5")
+    assert memory.store == ScopeRef(provider="postgresql", agent="research", scope="\u00c5")
     with pytest.raises(TypeError):
         long_term_memory(provider=postgresql(), scope="s")  # type: ignore[call-arg]
 

@@ -13,7 +13,7 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.memory import MemoryActivities
 from activities.messages import MessageCache
-from agentmem.contracts import Prompt, Store, ToolRun
+from agentmem.contracts import Prompt, ScopeRef, ToolRun
 from agentmem.errors import ProviderError
 from agentmem.facts import (
     VALUE_BYTES,
@@ -64,7 +64,7 @@ class Unreachable:
 class Model:
     """Calls memory tools as a model does."""
 
-    def __init__(self, providers: Providers, store: Store | None) -> None:
+    def __init__(self, providers: Providers, store: ScopeRef | None) -> None:
         self.store = store
         self.worker = MemoryActivities(providers, MessageCache())
         self.activities = {tool.__name__: tool for tool in self.worker.activities}
@@ -110,7 +110,7 @@ class Model:
 @pytest.fixture
 async def model(tmp_path: Path) -> AsyncIterator[Model]:
     providers = Providers(tmp_path, registered={"down": Unreachable, "five": FiveMethods})
-    yield Model(providers, Store(provider="sqlite:facts.db", agent="assistant", scope="user-1"))
+    yield Model(providers, ScopeRef(provider="sqlite:facts.db", agent="assistant", scope="user-1"))
     await providers.close()
 
 
@@ -123,7 +123,7 @@ def notes(message: Message) -> list[Any]:
 
 def test_models_are_offered_four_tools() -> None:
     """Reads run together, writes in order; each tool is described, and so is each parameter."""
-    specs = memory_tools(Store(agent="a", scope="s"))
+    specs = memory_tools(ScopeRef(agent="a", scope="s"))
     assert {spec.name: spec.writes for spec in specs} == {
         "recall_memory": False,
         "store_memory": True,
@@ -131,7 +131,7 @@ def test_models_are_offered_four_tools() -> None:
         "list_memory_keys": False,
     }
     assert [spec.name for spec in specs if spec.recalled] == ["recall_memory", "list_memory_keys"]
-    assert all(spec.store == Store(agent="a", scope="s") for spec in specs)
+    assert all(spec.store == ScopeRef(agent="a", scope="s") for spec in specs)
     for _, schema in MEMORY_TOOLS.values():
         function = schema["function"]
         assert function["description"]
@@ -375,7 +375,7 @@ async def test_keys_are_listed(model: Model) -> None:
 async def test_an_unreachable_store_is_a_result_at_the_last_attempt(tmp_path: Path) -> None:
     """The call is tried again while it may be; then the model is told, and the turn goes on."""
     providers = Providers(tmp_path, registered={"down": Unreachable})
-    model = Model(providers, Store(provider="named:down", agent="a", scope="s"))
+    model = Model(providers, ScopeRef(provider="named:down", agent="a", scope="s"))
     with pytest.raises(ProviderError):
         await model.call("recall_memory", attempt=2)
     for tool in ("recall_memory", "store_memory", "forget_memory", "list_memory_keys"):
@@ -602,7 +602,7 @@ async def test_a_model_sees_what_is_not_confirmed(model: Model) -> None:
 
 async def test_facts_of_unknown_origin_count_as_the_users(model: Model) -> None:
     """In a store of five methods: what somebody else put there takes a user's words to replace."""
-    model.store = Store(provider="named:five", agent="assistant", scope="user-1")
+    model.store = ScopeRef(provider="named:five", agent="assistant", scope="user-1")
     await model.call("store_memory", key="city", value="Oslo", until="2999-05-09")
     [city] = await model.entries()
     assert (city.trust, city.writer, city.state) == (Trust.ASSISTANT, "agent", "settled")

@@ -14,7 +14,7 @@ from agentmem.failures import TEXT_BYTES, describe
 from agentmem.memory.references import in_memory, named, postgresql, sqlite
 from agentmem.memory.working import WorkingMemory
 from agentmem.messages import Message, Role, ToolCall
-from agentmem.turns import OUTCOMES_BYTES, Outcome, Turns
+from agentmem.turns import OUTCOMES_BYTES, TurnOutcome, Turns
 from agentmem.values import encoded_size
 
 
@@ -77,8 +77,8 @@ async def test_an_evicted_batch_touches_nothing() -> None:
 def test_an_outcome_too_long_to_keep_says_whether_the_turn_failed(long: Any, says: str) -> None:
     """Sent again after a change of runs, a turn is told for what it was."""
     turns = Turns()
-    last = Outcome(id="t2", answer=Answer(turn=2, text="yes"))
-    turns.restore(2, [Outcome(id="t1", **long), last])
+    last = TurnOutcome(id="t2", answer=Answer(turn=2, text="yes"))
+    turns.restore(2, [TurnOutcome(id="t1", **long), last])
     handed_on = turns.outcomes()
     assert [outcome.id for outcome in handed_on] == ["t1", "t2"]
     turns.restore(2, handed_on)

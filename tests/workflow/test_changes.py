@@ -19,7 +19,7 @@ from temporalio.exceptions import ApplicationError, CancelledError
 from temporalio.service import RPCError
 
 from agentmem.client import ask
-from agentmem.contracts import Store
+from agentmem.contracts import ScopeRef
 from agentmem.testing import hang, reply
 from tests.own_workflows import Anew
 from tests.runs import SHORT, histories, hold_appends, replay_all, transcript
@@ -199,7 +199,7 @@ async def test_a_conversation_that_begins_anew_is_another_one(
     client: Client, tmp_path: Path
 ) -> None:
     """Runs that follow each other without `restore` lose nothing of their transcripts."""
-    store = Store(provider="sqlite:anew.db", agent="own", scope="s")
+    store = ScopeRef(provider="sqlite:anew.db", agent="own", scope="s")
     async with stack(client, tmp_path, extra=[Anew]) as s:
         await s.run("Anew", ["one", "two", "three"], store)
         provider = await s.configuration.providers.get(store.provider)

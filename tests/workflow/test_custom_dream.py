@@ -12,7 +12,7 @@ from temporalio.common import RawValue
 from temporalio.worker import Worker
 
 from agentmem.configuration.app import load_app
-from agentmem.contracts import PHASES, Begun, DreamInput, Store
+from agentmem.contracts import PHASES, Begun, DreamInput, ScopeRef
 from agentmem.dreaming.hook import dream_id
 from agentmem.testing import Reply, Request, reply
 from examples.custom_dream import Diary, MyDream
@@ -105,7 +105,7 @@ async def test_a_dream_of_ones_own_has_limits_and_a_phase_more(
         scope = f"user-{uuid.uuid4()}"
         answer = await s.run("diary", scope, "My cat is named Momo.")
         assert answer == "I see."
-        name = dream_id(Store(provider="sqlite:diary.db", agent="diary", scope=scope))
+        name = dream_id(ScopeRef(provider="sqlite:diary.db", agent="diary", scope=scope))
         handle = client.get_workflow_handle(name)
         report: Any = await handle.result()
         assert (report["status"], report["applied"]) == ("completed", ["add cat"])
@@ -130,7 +130,7 @@ async def test_a_dream_of_ones_own_that_finds_nothing_leaves_no_late_message(
         looks.append(request.scope)
         if len(looks) == 1:  # somebody appends behind the look, and says so
             await client.get_workflow_handle(name).signal("more")
-        store = Store(provider="sqlite:x.db", agent="diary", scope=request.scope)
+        store = ScopeRef(provider="sqlite:x.db", agent="diary", scope=request.scope)
         return Begun(status="nothing_new", store=store)
 
     async with Worker(client, task_queue=queue, workflows=[MyDream], activities=[begin]):
@@ -147,7 +147,7 @@ async def test_a_dream_of_ones_own_goes_round_five_times_at_most(client: Client)
     @activity.defn(name="dream.begin")
     async def begin(request: DreamInput) -> Begun:
         rounds.append(request.rounds)
-        store = Store(provider="sqlite:x.db", agent="diary", scope=request.scope)
+        store = ScopeRef(provider="sqlite:x.db", agent="diary", scope=request.scope)
         return Begun(status="nothing_new", store=store, more_evidence=True)
 
     async with Worker(client, task_queue=queue, workflows=[MyDream], activities=[begin]):

@@ -20,7 +20,7 @@ from temporalio.client import (
 from temporalio.exceptions import TimeoutError
 from temporalio.service import RPCError
 
-from agentmem.contracts import DreamInput, DreamLimits, DreamReport, Store
+from agentmem.contracts import DreamInput, DreamLimits, DreamReport, ScopeRef
 from agentmem.dreaming.hook import ID_BYTES, dream, dream_id
 from agentmem.facts import KEY_BYTES
 from agentmem.policies import dream_run_timeout
@@ -30,9 +30,9 @@ from tests.stack import Stack, stack, task_failures
 from tests.talk import Chat, Talk
 
 
-def store(scope: str, provider: str = "sqlite:memory.db") -> Store:
+def store(scope: str, provider: str = "sqlite:memory.db") -> ScopeRef:
     """Name a scope of these tests."""
-    return Store(provider=provider, agent="assistant", scope=scope)
+    return ScopeRef(provider=provider, agent="assistant", scope=scope)
 
 
 async def talk(s: Stack, scope: str, *said: str, **options: Any) -> str:

@@ -19,7 +19,7 @@ from temporalio.client import (
 )
 from temporalio.exceptions import ApplicationError
 
-from agentmem.contracts import DreamReport, Store
+from agentmem.contracts import DreamReport, ScopeRef
 from agentmem.dreaming import gate, patience
 from agentmem.dreaming.decisions import reset_gate
 from agentmem.dreaming.hook import dream_id
@@ -84,7 +84,7 @@ async def test_a_session_ends_while_its_model_is_away(client: Client, tmp_path: 
         scope = f"u-{uuid.uuid4()}"
         session = await s.start(agent="assistant", scope=scope, session=True)
         await session.execute_update("send", "My cat is named Momo.")
-        store = Store(provider="sqlite:memory.db", agent="assistant", scope=scope)
+        store = ScopeRef(provider="sqlite:memory.db", agent="assistant", scope=scope)
         handle = client.get_workflow_handle(dream_id(store))
         with no_endpoint():
             await session.execute_update("end")

@@ -21,9 +21,9 @@ from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
 from activities.dream import DreamActivities
-from agentmem.contracts import PHASES, DreamInput, DreamReport, Store
+from agentmem.contracts import PHASES, DreamInput, DreamReport, ScopeRef
 from agentmem.dreaming.hook import dream_id
-from agentmem.dreaming.sizes import Sizes, sizes
+from agentmem.dreaming.sizes import ContextBudgets, sizes
 from agentmem.facts import Write
 from agentmem.memory.providers.protocol import TransactionalProvider, TranscriptRow
 from agentmem.policies import DREAM_ROUNDS
@@ -45,7 +45,7 @@ class Scope:
     def __init__(self, stack: Stack, provider: TransactionalProvider) -> None:
         self.provider = provider
         self.stack = stack
-        self.store = Store(
+        self.store = ScopeRef(
             provider="sqlite:memory.db", agent="assistant", scope=f"u-{uuid.uuid4()}"
         )
         self._said = 0
@@ -279,7 +279,7 @@ async def test_the_smallest_context_of_the_phases_models_bounds_all(
             await environment.run(worker.begin, request)
             record = await scope.provider.dream("assistant", scope.store.scope, f"r{run}")
             assert record is not None
-            opened.append(Sizes.model_validate(record.data.get("sizes", {})))
+            opened.append(ContextBudgets.model_validate(record.data.get("sizes", {})))
         assert opened == [sizes(100_000), sizes(8_000), sizes(8_000), sizes(0)]
 
 

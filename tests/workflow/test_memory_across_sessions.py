@@ -6,7 +6,7 @@ from typing import Any
 
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowHandle
 
-from agentmem.contracts import Store
+from agentmem.contracts import ScopeRef
 from agentmem.dreaming.hook import dream_id
 from agentmem.memory.providers.protocol import TransactionalProvider
 from tests.stack import Stack, eventually, stack, task_failures
@@ -24,9 +24,9 @@ DREAMING = MEMORY + "[agents.friend.dream]\n"
 EACH_ANSWER = MEMORY + '[agents.friend.dream]\non = ["complete"]\n'
 
 
-def store(s: Stack) -> Store:
+def store(s: Stack) -> ScopeRef:
     """Return the test's own scope: a dream's id is its lock on the whole server."""
-    return Store(provider="sqlite:facts.db", agent="friend", scope=s.task_queue)
+    return ScopeRef(provider="sqlite:facts.db", agent="friend", scope=s.task_queue)
 
 
 async def provider(s: Stack) -> TransactionalProvider:

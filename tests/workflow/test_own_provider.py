@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from temporalio.client import Client, WorkflowHandle
 
-from agentmem.contracts import Store
+from agentmem.contracts import ScopeRef
 from agentmem.dreaming.hook import dream_id
 from agentmem.memory.providers.protocol import MemoryProvider, TransactionalProvider
 from examples.notebook import Notebook
@@ -47,7 +47,7 @@ async def test_five_methods_carry_sessions_and_dreams(
             await session.execute_update("send", "I live in Bergen.")
             await session.execute_update("end")
             await session.result()
-            store = Store(provider="named:notebook", agent="noter", scope=s.task_queue)
+            store = ScopeRef(provider="named:notebook", agent="noter", scope=s.task_queue)
             dream: WorkflowHandle[Any, Any] = s.client.get_workflow_handle(dream_id(store))
             async with asyncio.timeout(30):
                 report = await dream.result()

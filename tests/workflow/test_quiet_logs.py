@@ -16,7 +16,7 @@ from temporalio.client import (
 )
 from temporalio.service import RPCError
 
-from agentmem.contracts import Store
+from agentmem.contracts import ScopeRef
 from agentmem.dreaming.hook import dream_id
 from agentmem.testing import fail, reply
 from tests.dreams import SYSTEM
@@ -37,7 +37,7 @@ async def test_a_dream_that_fails_while_its_parent_lives_leaves_no_traceback(
     async with stack(client, tmp_path, script, agents=agents) as s:
         session = await s.start(agent="assistant", scope=s.task_queue, session=True)
         await session.execute_update("send", "My cat is named Momo.")
-        store = Store(provider="sqlite:memory.db", agent="assistant", scope=s.task_queue)
+        store = ScopeRef(provider="sqlite:memory.db", agent="assistant", scope=s.task_queue)
         handle = client.get_workflow_handle(dream_id(store))
         async with asyncio.timeout(30):
             while not await failed_children(session):  # noqa: ASYNC110 - the server tells nobody

@@ -7,7 +7,7 @@ import pytest
 from temporalio.client import Client, Schedule, ScheduleActionStartWorkflow, ScheduleSpec
 from temporalio.service import RPCError
 
-from agentmem.contracts import DreamReport, Store
+from agentmem.contracts import DreamReport, ScopeRef
 from agentmem.dreaming.hook import dream_id
 from tests.dreams import served
 from tests.stack import stack
@@ -29,7 +29,7 @@ async def test_sessions_hand_over_and_a_schedule_dreams(client: Client, tmp_path
         await session.result()
         single = await s.start(agent="assistant", scope=scope, message="My cat is named Rex.")
         await single.result()
-        store = Store(provider="sqlite:memory.db", agent="assistant", scope=scope)
+        store = ScopeRef(provider="sqlite:memory.db", agent="assistant", scope=scope)
         handle = client.get_workflow_handle(dream_id(store))
         with pytest.raises(RPCError, match="not found"):  # no session dreamt
             await handle.describe()

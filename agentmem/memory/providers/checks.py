@@ -39,7 +39,7 @@ _UNSTORABLE = re.compile(r"[\x00\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedWrite:
     """A write that may be stored.
 
     Attributes:
@@ -78,7 +78,7 @@ class CheckedStep:
 
     id: str
     reads: list[Read]
-    writes: list[Checked]
+    writes: list[CheckedWrite]
 
     @property
     def read(self) -> set[str]:
@@ -117,7 +117,7 @@ def session_place(agent: str, scope: str) -> Place:
 
 def checked_write(
     write: Write, *, dream: str = "", change: str = "", idempotency: str = ""
-) -> Checked:
+) -> CheckedWrite:
     """Return a write as every store takes it.
 
     Raises:
@@ -139,7 +139,7 @@ def checked_write(
         was=_earlier(write.was, key),
         author=storable(write.author),
     )
-    return Checked(stored, text, dream, change, idempotency)
+    return CheckedWrite(stored, text, dream, change, idempotency)
 
 
 def checked_step(dream: str, step: Step) -> CheckedStep:

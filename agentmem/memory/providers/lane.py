@@ -29,14 +29,14 @@ stores of many names, each once."""
 
 
 @dataclass(frozen=True)
-class Outcome:
+class OperationResult:
     """The outcome of an operation: its result, or the error that it raised."""
 
     result: Any = None
     error: BaseException | None = None
 
 
-Run = Callable[[Connection, Sequence[Work[Any]]], list[Outcome]]
+Run = Callable[[Connection, Sequence[Work[Any]]], list[OperationResult]]
 """Runs several operations on the connection and returns an outcome for each."""
 
 
@@ -130,7 +130,7 @@ class _Thread(Thread):
                 connection = connection or self._engine.connect()
                 outcomes = self._operate(connection, [job.work for job in jobs])
             except BaseException as error:
-                outcomes = [Outcome(error=error)] * len(jobs)
+                outcomes = [OperationResult(error=error)] * len(jobs)
             self._state.busy = 0
             _answer(jobs, outcomes)
         if connection is not None:
@@ -167,16 +167,16 @@ class _Thread(Thread):
             return job
 
 
-def outcome(work: Work[Any], connection: Connection) -> Outcome:
+def outcome(work: Work[Any], connection: Connection) -> OperationResult:
     """Run one operation."""
     try:
-        return Outcome(work(connection))
+        return OperationResult(work(connection))
     except BaseException as error:
-        return Outcome(error=error)
+        return OperationResult(error=error)
 
 
-def _answer(jobs: Sequence[_Job], outcomes: Sequence[Outcome]) -> None:
-    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[_Job, Outcome]]] = {}
+def _answer(jobs: Sequence[_Job], outcomes: Sequence[OperationResult]) -> None:
+    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[_Job, OperationResult]]] = {}
     for job, one in zip(jobs, outcomes, strict=True):
         by_loop.setdefault(job.done.get_loop(), []).append((job, one))
     for loop, some in by_loop.items():
@@ -184,7 +184,7 @@ def _answer(jobs: Sequence[_Job], outcomes: Sequence[Outcome]) -> None:
             loop.call_soon_threadsafe(_tell, some)
 
 
-def _tell(answers: Sequence[tuple[_Job, Outcome]]) -> None:
+def _tell(answers: Sequence[tuple[_Job, OperationResult]]) -> None:
     for job, one in answers:
         if job.done.done():
             continue

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from sqlalchemy import Connection
 
 from agentmem.memory.providers import sql_dreams, sql_transcript
-from agentmem.memory.providers.checks import Checked, CheckedStep, Message
+from agentmem.memory.providers.checks import CheckedStep, CheckedWrite, Message
 from agentmem.memory.providers.locks import hold
 from agentmem.memory.providers.protocol import DreamRecord
 from agentmem.memory.providers.rows import Place
@@ -46,7 +46,9 @@ def commit(
     return done
 
 
-def _unquoted(connection: Connection, place: Place, steps: Sequence[CheckedStep]) -> list[Checked]:
+def _unquoted(
+    connection: Connection, place: Place, steps: Sequence[CheckedStep]
+) -> list[CheckedWrite]:
     """Return what these steps write, without quoting what was forgotten since they were made."""
     writes = [checked for step in steps for checked in step.writes]
     cited = [item for checked in writes for item in checked.cited]

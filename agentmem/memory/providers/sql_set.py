@@ -20,7 +20,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql, sqlite
 
-from agentmem.memory.providers.checks import Checked
+from agentmem.memory.providers.checks import CheckedWrite
 from agentmem.memory.providers.locks import numbers
 from agentmem.memory.providers.ready import Driver, Ready
 from agentmem.memory.providers.rows import SAID, Place, now, said_by
@@ -30,13 +30,13 @@ _KEY = ("agent", "scope", "key")
 _GIVEN = (*_KEY, "value", "recorded_at", *SAID)
 
 
-def may_set(checked: Checked) -> bool:
+def may_set(checked: CheckedWrite) -> bool:
     """Tell if a write is a set and nothing else: it has no evidence, and its call has no name."""
     write = checked.write
     return write.op == "set" and not write.evidence and not checked.idempotency
 
 
-def set_one(driver: Driver, place: Place, checked: Checked) -> int:
+def set_one(driver: Driver, place: Place, checked: CheckedWrite) -> int:
     """Store a value under a key and append its version; return that version."""
     write = checked.write
     row = said_by(write)

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, delete, insert, literal, null, select
 from sqlalchemy.dialects import postgresql, sqlite
 
-from agentmem.memory.providers.checks import Checked
+from agentmem.memory.providers.checks import CheckedWrite
 from agentmem.memory.providers.locks import hold
 from agentmem.memory.providers.rows import SAID, Place, chunks, dump, now, said_by
 from agentmem.memory.providers.schema import calls, fact_evidence, fact_versions, facts
@@ -66,7 +66,7 @@ class _Rows:
 
 
 def write(
-    connection: Connection, place: Place, writes: Sequence[Checked], idempotency: str
+    connection: Connection, place: Place, writes: Sequence[CheckedWrite], idempotency: str
 ) -> list[int]:
     """Apply a call's writes; a call that has been made already returns what it returned."""
     hold(connection, place, [checked.write.key for checked in writes])
@@ -101,7 +101,7 @@ def _note(connection: Connection, place: Place, name: str, versions: list[int]) 
         connection.execute(_NOTE, call)
 
 
-def apply(connection: Connection, place: Place, writes: Sequence[Checked]) -> list[int]:
+def apply(connection: Connection, place: Place, writes: Sequence[CheckedWrite]) -> list[int]:
     """Apply writes in order, in a bounded number of statements.
 
     Returns:
@@ -131,7 +131,7 @@ def apply(connection: Connection, place: Place, writes: Sequence[Checked]) -> li
     return left
 
 
-def _version(place: Place, checked: Checked, head: Head, at: datetime) -> dict[str, Any]:
+def _version(place: Place, checked: CheckedWrite, head: Head, at: datetime) -> dict[str, Any]:
     write = checked.write
     said = said_by(write)
     pinned = bool(head.current and head.current["pinned"])
@@ -156,7 +156,7 @@ def _version(place: Place, checked: Checked, head: Head, at: datetime) -> dict[s
     }
 
 
-def _confirm(checked: Checked, current: dict[str, Any], rows: _Rows) -> Head:
+def _confirm(checked: CheckedWrite, current: dict[str, Any], rows: _Rows) -> Head:
     row = strengthened(current, checked.write)
     new = Confirmed(row, current, checked.dream, checked.change)
     confirmed = rows.confirmed.setdefault((checked.write.key, row["version"]), new)

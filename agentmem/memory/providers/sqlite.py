@@ -15,7 +15,7 @@ from sqlalchemy import URL, Connection, Engine, NullPool, StaticPool, create_eng
 from sqlalchemy.exc import OperationalError
 
 from agentmem.memory.providers.database import ATTEMPTS, Result, Work, driver_error, wrapped
-from agentmem.memory.providers.lane import Lane, Outcome, outcome
+from agentmem.memory.providers.lane import Lane, OperationResult, outcome
 from agentmem.memory.providers.migrate import upgrade
 from agentmem.memory.providers.ready import Once, Ready
 
@@ -114,16 +114,16 @@ def _write_ahead(connection: sqlite3.Connection, _record: object) -> None:
             time.sleep(0.1 * attempt)
 
 
-def _read(connection: Connection, works: Sequence[Work[Any]]) -> list[Outcome]:
+def _read(connection: Connection, works: Sequence[Work[Any]]) -> list[OperationResult]:
     outcomes = [outcome(work, connection) for work in works]
     connection.rollback()
     return outcomes
 
 
-def _write(connection: Connection, works: Sequence[Work[Any]]) -> list[Outcome]:
+def _write(connection: Connection, works: Sequence[Work[Any]]) -> list[OperationResult]:
     written = outcome(lambda connection: _transaction(connection, works), connection)
     if written.error is None:
-        return [Outcome(result) for result in written.result]
+        return [OperationResult(result) for result in written.result]
     if len(works) == 1 or _locked(driver_error(written.error)):
         return [written] * len(works)
     # Nothing of it has happened. Each on its own, so that one's failure is no other's.

@@ -214,9 +214,9 @@ async def agent(
         stream=stream,
     )
     checked_lists(tools=tools, on_complete=on_complete, on_pause=on_pause)
-    given = [entry if isinstance(entry, str) else tool_spec(entry) for entry in tools]
-    specs = [entry for entry in given if isinstance(entry, ToolSpec) and entry.store]
-    names = [e if isinstance(e, str) else e.name for e in given if e not in specs]
+    entries = [entry if isinstance(entry, str) else tool_spec(entry) for entry in tools]
+    specs = [entry for entry in entries if isinstance(entry, ToolSpec) and entry.store]
+    names = [e if isinstance(e, str) else e.name for e in entries if e not in specs]
     request = Resolve(
         model=asked.model, tools=list(dict.fromkeys(names)), response_format=form.schema
     )

@@ -155,27 +155,27 @@ class Batch:
         if call.problem:
             return LocalResult(f"Not run: {call.problem}")
         if spec is None:
-            known = ", ".join(self._specs) or "none"
-            return LocalResult(f"Not run: there is no tool {call.name!r}. Tools: {known}.")
+            names = ", ".join(self._specs) or "none"
+            return LocalResult(f"Not run: there is no tool {call.name!r}. Tools: {names}.")
         asks = spec.name == ASK_USER.name
         if decision is not None and not (answer := await decision).ok:
-            why = f": {answer.reason}" if answer.reason else "."
-            return LocalResult(f"{NO_ANSWER if asks else NOT_APPROVED}{why}")
+            reason = f": {answer.reason}" if answer.reason else "."
+            return LocalResult(f"{NO_ANSWER if asks else NOT_APPROVED}{reason}")
         if asks:
             return LocalResult(NO_QUESTION) if decision is None else _answered(decision.result())
         async with self._own_slots.get(spec.name, contextlib.nullcontext()), self._slots:
             return await self._execute(call, spec)
 
     async def _execute(self, call: ToolCall, spec: ToolSpec) -> Message | LocalResult:
-        said = self._said() if spec.name in CITING else []
+        cited = self._said() if spec.name in CITING else []
         run = ToolRun(
             reply=self._ids[call.id],
             call=call,
             memory=self._memory.name,
             turn=self._memory.turn,
             store=spec.store,
-            evidence=[self._evidence(message) for message in said],
-            said=self._memory.reference([message.id for message in said]) if said else None,
+            evidence=[self._evidence(message) for message in cited],
+            said=self._memory.reference([message.id for message in cited]) if cited else None,
         )
         self._started.add(call.id)
         try:
@@ -187,15 +187,17 @@ class Batch:
                 return LocalResult(INTERRUPTED)
             if _is_unknown(error) and workflow.patched("tool-that-no-worker-knows"):
                 return LocalResult(UNKNOWN.format(name=spec.name))
-            why = describe(error)
-            return LocalResult(f"Error: {spec.name} failed: {why}. It may have taken effect.")
+            reason = describe(error)
+            return LocalResult(f"Error: {spec.name} failed: {reason}. It may have taken effect.")
 
     def _said(self) -> list[Message]:
         """Return the turn's messages: what the agent stores or forgets now rests on them."""
-        told = [m for m in self._memory.turn_messages() if m.text and not (m.recalled or m.failed)]
-        asked = [m for m in told if m.role is Role.USER][-1:]
-        rest = [m for m in told if m.role in (Role.ASSISTANT, Role.TOOL_RESULT)]
-        return asked + rest[len(asked) - EVIDENCE :]
+        candidates = [
+            m for m in self._memory.turn_messages() if m.text and not (m.recalled or m.failed)
+        ]
+        question = [m for m in candidates if m.role is Role.USER][-1:]
+        later = [m for m in candidates if m.role in (Role.ASSISTANT, Role.TOOL_RESULT)]
+        return question + later[len(question) - EVIDENCE :]
 
     def _evidence(self, message: Message) -> Evidence:
         return Evidence(

@@ -86,9 +86,9 @@ class Loop:
             raise_cancellation(error)
             if isinstance(error, TurnFailed):
                 raise
-            why = f"{self._why(error)}{left_out}"
-            workflow.logger.warning("turn %d failed: %s", self._memory.turn, why)
-            raise TurnFailed(why) from error
+            reason = f"{self._why(error)}{left_out}"
+            workflow.logger.warning("turn %d failed: %s", self._memory.turn, reason)
+            raise TurnFailed(reason) from error
         finally:
             self._memory.end_turn()
         text = reply.message.text
@@ -102,10 +102,12 @@ class Loop:
 
     def _why(self, error: BaseException) -> str:
         # Our own errors name the model. Temporal's, as where no worker took the call, do not.
-        late = isinstance(error, ActivityError) and isinstance(error.cause, TimeoutError)
+        timed_out = isinstance(error, ActivityError) and isinstance(error.cause, TimeoutError)
         agent = self._definition
-        where = f"the model {agent.model}, turn_minutes {agent.turn_minutes:g}: " if late else ""
-        return f"{where}{describe(error)}"
+        context = (
+            f"the model {agent.model}, turn_minutes {agent.turn_minutes:g}: " if timed_out else ""
+        )
+        return f"{context}{describe(error)}"
 
     def _leave_out(self, error: BaseException) -> str:
         """Take out the tool results that a provider refuses, for they would end each later turn.
@@ -133,13 +135,13 @@ class Loop:
     async def _answer(self) -> ModelReply:
         """Call the model, run what it asks for, and again, until it answers."""
         limit = self._definition.max_tool_calls
-        made = 0
+        call_count = 0
         step = 0
         while True:
             self._check_budget()
             await self._compaction.run()
             step += 1
-            reply = await self._ask(step, may_call=made < limit and _has_room())
+            reply = await self._ask(step, may_call=call_count < limit and _has_room())
             calls = reply.message.calls
             if not calls:
                 return self._keep(self._answered(await self._repaired(step, reply)))
@@ -151,10 +153,10 @@ class Loop:
                 approvals=self._approvals,
                 on_pause=self._on_pause,
             )
-            began = workflow.now()
-            await batch.run(max(0, limit - made), limit)
-            made += len(calls)
-            self._deadline += workflow.now() - began  # tools have their own timeouts, people a day
+            start = workflow.now()
+            await batch.run(max(0, limit - call_count), limit)
+            call_count += len(calls)
+            self._deadline += workflow.now() - start  # tools have their own timeouts, people a day
 
     async def _ask(self, step: int, *, may_call: bool) -> ModelReply:
         """Ask the model; an empty answer is asked for once more."""
@@ -203,8 +205,8 @@ class Loop:
 
     def _said_before(self) -> str:
         """Say what the turn said beside its tool calls: it may well be the answer."""
-        said = [m.text for m in self._memory.turn_messages() if m.role is Role.ASSISTANT]
-        text = "\n\n".join(filter(str.strip, said))
+        texts = [m.text for m in self._memory.turn_messages() if m.role is Role.ASSISTANT]
+        text = "\n\n".join(filter(str.strip, texts))
         return f". Before that it said: {clip(text, SAID_BYTES)}" if text else ""
 
     def _problem(self, reply: ModelReply) -> str:
@@ -234,12 +236,14 @@ class Loop:
 
     async def _execute(self, call: ModelCall) -> ModelReply:
         self._check_budget()
-        left = self._deadline - workflow.now()
-        if left <= timedelta():
+        remaining = self._deadline - workflow.now()
+        if remaining <= timedelta():
             minutes = self._definition.turn_minutes
             raise TurnFailed(f"the model calls of this turn took over {minutes:g} minutes")
         try:
-            reply = await workflow.execute_activity(contracts.model, call, **model_options(left))
+            reply = await workflow.execute_activity(
+                contracts.model, call, **model_options(remaining)
+            )
         except ActivityError as error:
             self._spend(counted(failed_call(error).paid))
             raise
@@ -273,18 +277,18 @@ class Loop:
         self.usage = self.usage.plus(usage)
 
     def _check_budget(self) -> None:
-        for budget, spent, whose in self._budgets():
+        for budget, spent, name in self._budgets():
             if spent >= budget:
-                raise TurnFailed(f"the {whose}, {budget} tokens, is used up ({spent} spent)")
+                raise TurnFailed(f"the {name}, {budget} tokens, is used up ({spent} spent)")
 
     def _budgets(self) -> list[tuple[int, int, str]]:
         """Return each budget that there is, what is spent of it, and its name."""
         agent = self._definition
-        found = (
+        budgets = (
             (agent.budget, self._spent.plus(self.usage), "budget"),
             (agent.turn_budget, self.usage, "budget of a turn"),
         )
-        return [(b, used.prompt + used.completion, n) for b, used, n in found if b is not None]
+        return [(b, usage.prompt + usage.completion, n) for b, usage, n in budgets if b is not None]
 
     def _left(self) -> int | None:
         """Return the tokens that may still be spent; None without any budget."""

@@ -157,11 +157,11 @@ async def _resolved_again(before: Definition) -> Definition:
     Where this worker does not know it any more, or not yet, it stays as it was.
     """
     try:
-        found = await resolve(Resolve(agent=before.name, at_once=True))
+        resolved = await resolve(Resolve(agent=before.name, at_once=True))
     except ConfigurationError as error:
         workflow.logger.warning("the agent %s stays as it was: %s", before.name, error.message)
         return before
-    return found.replace(long_term_memory=before.long_term_memory)
+    return resolved.replace(long_term_memory=before.long_term_memory)
 
 
 def _background(

@@ -69,11 +69,11 @@ class AgentWorkflow:
                 parse_text([self._request.message], "field 'message'")
                 self._first = self._turns.queue()  # it goes before every send
         except InvalidInput as error:
-            found = handed_on(error)
-            if isinstance(found, InvalidInput):
-                self._problem = found
+            meaning = handed_on(error)
+            if isinstance(meaning, InvalidInput):
+                self._problem = meaning
             else:
-                self._unreadable = found
+                self._unreadable = meaning
 
     @workflow.run
     async def run(self, *args: Any) -> Any:
@@ -111,11 +111,11 @@ class AgentWorkflow:
         finally:
             if not changing:
                 await workflow.wait_condition(workflow.all_handlers_finished)
-                waits = END_PATIENCE if self._request.session else ANSWER_PATIENCE
-                await self._session.background.finish(waits)
+                patience = END_PATIENCE if self._request.session else ANSWER_PATIENCE
+                await self._session.background.finish(patience)
 
     async def _stay(self, request: AgentInput, session: Session) -> JSONObject:
-        first = asyncio.create_task(self._first_turn(request.message))
+        first_turn = asyncio.create_task(self._first_turn(request.message))
         session.background.watch(
             request.end_after_minutes, self._end, lambda: bool(self._turns.open)
         )
@@ -127,7 +127,7 @@ class AgentWorkflow:
             self._turns.cancel(self._problem.message)
             raise
         finally:
-            await first
+            await first_turn
         return {"turns": self._turns.count}
 
     async def _until_the_end(self, request: AgentInput, session: Session) -> None:
@@ -260,8 +260,8 @@ class AgentWorkflow:
         if self._ending:
             raise InvalidInput("the session is ending; start a new one")
         # A turn that waits for a person postpones the change, for a day maybe.
-        due = self._rollover.is_due and not self._approvals.waiting()
-        if self._changing or (due and not self._rollover.stays_open):
+        is_due = self._rollover.is_due and not self._approvals.waiting()
+        if self._changing or (is_due and not self._rollover.stays_open):
             raise SessionBusy("the session is changing to a new run; send again in a moment")
         self._rollover.check()
         if (waiting := self._turns.open + self._holding) >= OPEN_SENDS:
@@ -325,12 +325,12 @@ class AgentWorkflow:
     @workflow.query(name="status", description="What the session is doing, and who it waits for.")
     def status(self) -> JSONObject:
         """Return agent, scope, turns, state and the calls that wait for approval."""
-        request, known = self._request or AgentInput(), self._session or self._state
+        request, source = self._request or AgentInput(), self._session or self._state
         state = "ending" if self._ending else "working" if self._turns.open else "waiting"
         return {
             "agent": request.agent,
             "scope": request.scope,
-            "model": known.definition.model if known else "",
+            "model": source.definition.model if source else "",
             "state": state,
             "turns": self._turns.count,
             "open": self._turns.open,

@@ -55,7 +55,7 @@ requirements: $(STAMP) ## Pin the newest allowed versions, with hashes
 	@echo uv | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \
 	  --no-emit-index-url --custom-compile-command "make requirements" - -o requirements/uv.txt
 
-bench: $(STAMP) ## Measure against bare Temporal and bare drivers; writes docs/performance.md
+bench: $(STAMP) ## Measure against bare Temporal and bare drivers; writes docs/performance*.md
 	@$(BIN)/python -m benchmarks
 
 bench-full: $(STAMP) ## The same with more rounds

@@ -34,7 +34,7 @@ lint: $(STAMP) ## Check style, types, import rules and spelling
 	@$(BIN)/codespell
 	@$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec docker-compose.yml
 
-format: $(STAMP) ## Format the code and mend what ruff can
+format: $(STAMP) ## Format the code and fix what ruff can
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 

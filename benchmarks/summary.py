@@ -165,7 +165,7 @@ def _dreams(figures: Figures) -> Iterator[Expected]:
         yield Expected(
             what=f"a dream over {facts:,} facts and {messages:,} messages",
             ours=f"{row['requests']} model requests, {row['prompt_bytes'] / 1000:.0f} kB, "
-            f"{row['wall'] - row['model']:.1f} s besides the model",
+            f"{row['wall'] - row['model']:.1f} s without the model",
         )
 
 

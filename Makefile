@@ -45,7 +45,7 @@ docs: $(STAMP) ## Build the site into .site/html; a broken link or anchor is an 
 	@rm -rf .site && mkdir -p .site/source && cp -R $(SITE) .site/source
 	@find .site/source -name __pycache__ -prune -exec rm -r {} +
 	@$(BIN)/zensical build --strict --clean
-	@echo "Open .site/html/index.html, or serve it: $(BIN)/python -m http.server -d .site/html"
+	@echo "Serve it with $(BIN)/python -m http.server -d .site/html"
 
 requirements: $(STAMP) ## Pin the newest allowed versions, with hashes
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \

@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.synced
 
-.PHONY: install demo test test-slow lint format requirements bench bench-full histories replay clean help
+.PHONY: install demo test test-slow lint format docs requirements bench bench-full histories replay clean help
 .DEFAULT_GOAL := help
 
 $(STAMP): requirements/uv.txt requirements/dev.txt pyproject.toml
@@ -34,9 +34,18 @@ lint: $(STAMP) ## Check style, types, import rules and spelling
 	@$(BIN)/codespell
 	@$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec docker-compose.yml
 
-format: $(STAMP) ## Format the code and mend what ruff can
+format: $(STAMP) ## Format the code and fix what ruff can
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
+
+# The site's source is a copy, so that a relative link means the same on it as in the repository.
+SITE := README.md CHANGELOG.md CONTRIBUTING.md LICENSE docker-compose.yml docs examples
+
+docs: $(STAMP) ## Build the site into .site/html; a broken link or anchor is an error
+	@rm -rf .site && mkdir -p .site/source && cp -R $(SITE) .site/source
+	@find .site/source -name __pycache__ -prune -exec rm -r {} +
+	@$(BIN)/zensical build --strict --clean
+	@echo "Serve it with $(BIN)/python -m http.server -d .site/html"
 
 requirements: $(STAMP) ## Pin the newest allowed versions, with hashes
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \
@@ -46,7 +55,7 @@ requirements: $(STAMP) ## Pin the newest allowed versions, with hashes
 	@echo uv | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \
 	  --no-emit-index-url --custom-compile-command "make requirements" - -o requirements/uv.txt
 
-bench: $(STAMP) ## Measure against bare Temporal and bare drivers; writes docs/performance.md
+bench: $(STAMP) ## Measure against bare Temporal and bare drivers; writes docs/performance*.md
 	@$(BIN)/python -m benchmarks
 
 bench-full: $(STAMP) ## The same with more rounds

@@ -1,7 +1,7 @@
 """Run all benchmarks, one after another, each in a process of its own: `make bench`.
 
-The figures are kept in benchmarks/figures, with what the run before is compared by, and
-docs/performance.md is made from them.
+The figures are kept in benchmarks/figures, with those that the run before is compared by. The
+generated parts of docs/performance.md, its plot and docs/performance-tables.md are made from them.
 """
 
 import argparse
@@ -14,18 +14,18 @@ from datetime import UTC, datetime
 
 from rich.console import Console
 
-from benchmarks import agreement, goals
-from benchmarks.report import COMMIT, DOCS, FIGURES, ROOT, RUN, benchmark
+from benchmarks import agreement, goals, plot, summary
+from benchmarks.report import COMMIT, FIGURES, PAGE, ROOT, RUN, TABLES, benchmark
 
 NAMES = ("turn", "throughput", "resume", "memory", "dreams", "start")
 
 
 def main() -> None:
     """Read the command line and run."""
-    parser = argparse.ArgumentParser(description="All benchmarks, and the page of their figures.")
+    parser = argparse.ArgumentParser(description="All benchmarks, and the pages of their figures.")
     parser.add_argument("--full", action="store_true", help="more rounds")
     parser.add_argument("--only", action="append", choices=NAMES, help="one of them (repeatable)")
-    page = "measure nothing: write the page from the figures that are kept"
+    page = "measure nothing: write the pages from the figures that are kept"
     parser.add_argument("--page", action="store_true", help=page)
     options = parser.parse_args()
     began = time.monotonic()
@@ -39,10 +39,12 @@ def main() -> None:
             subprocess.run(command, check=True, env=os.environ | run)
         benchmark(name).write()
     goals.write(NAMES)
+    summary.write(NAMES)
+    plot.write()
     try:
         agreement.write(NAMES)
     except ValueError as error:  # as after `--only`: the tables are new, the comparison is not
-        sys.exit(f"{DOCS.name} has no new comparison of two runs: {error}.")
+        sys.exit(f"{TABLES.name} has no new comparison of two runs: {error}.")
     Console().print(f"In all {(time.monotonic() - began) / 60:.1f} minutes.")
 
 
@@ -60,7 +62,7 @@ def _commit() -> str:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         return done.stdout.strip() if done.returncode == 0 else ""
 
-    own = [f":!{path.relative_to(ROOT)}" for path in (FIGURES, DOCS)]
+    own = [f":!{path.relative_to(ROOT)}" for path in (FIGURES, PAGE, TABLES, plot.FILE)]
     changed = said("status", "--porcelain", "--untracked-files=no", "--", ".", *own)
     return said("rev-parse", "--short", "HEAD") + ("+" if changed else "")
 

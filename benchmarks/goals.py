@@ -6,14 +6,14 @@ goal as the table has it, a full stop, and why. A test holds the page to that.
 
 from collections.abc import Sequence
 
-from benchmarks.report import Goal, Sheet, benchmark, put
+from benchmarks.report import PAGE, Goal, Sheet, benchmark, put
 
 COLUMNS = ("benchmark", "goal", "limit", "worst", "where", "met")
 
 
 def write(names: Sequence[str]) -> None:
     """Put the goals of these benchmarks into the documentation, from the kept figures."""
-    put("benchmarks/goals.py", text(names))
+    put("benchmarks/goals.py", text(names), PAGE)
 
 
 def text(names: Sequence[str]) -> str:

@@ -17,7 +17,12 @@ from rich.console import Console
 from rich.table import Table
 
 ROOT = Path(__file__).parents[1]
-DOCS = ROOT / "docs" / "performance.md"
+PAGE = ROOT / "docs" / "performance.md"
+"""The page for readers: goals, what to expect, a plot."""
+
+TABLES = ROOT / "docs" / "performance-tables.md"
+"""The appendix: all tables of all benchmarks."""
+
 FIGURES = Path(__file__).parent / "figures"
 
 RUN, COMMIT = "AGENTMEM_BENCHMARKS_RUN", "AGENTMEM_BENCHMARKS_COMMIT"
@@ -102,7 +107,7 @@ class Benchmark:
         parser.add_argument("--full", action="store_true", help="more rounds")
         keep = f"keep the figures here (default: {self._file.relative_to(ROOT)})"
         parser.add_argument("--json", type=Path, default=self._file, help=keep)
-        parser.add_argument("--write", action="store_true", help=f"write {DOCS.name} too")
+        parser.add_argument("--write", action="store_true", help=f"write {TABLES.name} too")
         self.options(parser)
         options = parser.parse_args()
         before, began = os.getloadavg()[0], time.monotonic()
@@ -172,23 +177,38 @@ def _processor() -> str:
 
 def measured_on(figures: Figures) -> str:
     """Return a sentence that names date, commit and machine, how busy it was and for how long."""
+    before, after = figures["load"]
+    return (
+        f"Measured{_when(figures)} in {figures['took_seconds'] / 60:.1f} minutes on "
+        f"{_where(figures, f', load average {before:.1f} before and {after:.1f} after')}."
+    )
+
+
+def machine_of(figures: Figures) -> str:
+    """Return the part of a sentence that names date, commit and machine."""
+    return f"{_when(figures)} on {_where(figures)}"
+
+
+def _when(figures: Figures) -> str:
+    """Return the date and the commit; nothing for a benchmark that ran alone."""
+    date = f" on {figures['run'][:10]}" if "run" in figures else ""
+    commit = f" (commit {figures['commit']})" if figures.get("commit") else ""
+    return date + commit
+
+
+def _where(figures: Figures, load: str = "") -> str:
     made = dict(figures["machine"])
     cores, python = made.pop("cores"), made.pop("python")
     processor, memory = made.pop("processor"), made.pop("memory_gb")
     system = made.pop("system")
     packages = ", ".join(f"{name} {number}" for name, number in made.items())
-    before, after = figures["load"]
-    minutes = f" in {figures['took_seconds'] / 60:.1f} minutes"
-    date = f" on {figures['run'][:10]}" if "run" in figures else ""  # alone, it has neither
-    commit = f" (commit {figures['commit']})" if figures.get("commit") else ""
     return (
-        f"Measured{date}{commit}{minutes} on {cores} shared cores "
-        f"({processor}, {memory} GB, {system}), load average {before:.1f} before "
-        f"and {after:.1f} after; Python {python}, {packages}."
+        f"{cores} shared cores ({processor}, {memory} GB, {system}){load}; "
+        f"Python {python}, {packages}"
     )
 
 
-def put(name: str, text: str, docs: Path = DOCS) -> None:
+def put(name: str, text: str, docs: Path = TABLES) -> None:
     """Write a benchmark's part of a page between its marks; the marks must be there.
 
     Args:
@@ -200,7 +220,7 @@ def put(name: str, text: str, docs: Path = DOCS) -> None:
     docs.write_text(f"{before}\n\n{text}\n\n{after}")
 
 
-def part_of(name: str, docs: Path = DOCS) -> str:
+def part_of(name: str, docs: Path = TABLES) -> str:
     """Return what stands between the marks of this file, without empty lines around it."""
     return _cut(name, docs)[1].strip("\n")
 

@@ -38,23 +38,23 @@ def sheets(figures: Figures) -> list[Sheet]:
         )
     return [
         Sheet(
-            title="Turns a second, and processor time a turn; the driver has the model too",
+            title="Turns per second, and processor time per turn; the driver has the model too",
             columns=(
                 *("workers", "sessions", "contender", "turns/s", "turns / held", "middle half"),
-                *("worker CPU ms a turn", "CPU / held"),
+                *("worker CPU ms per turn", "CPU / held"),
                 *("server CPU ms", "server CPU / held", "driver CPU ms"),
             ),
             rows=rates,
         ),
         Sheet(
             title=f"A process's memory: of the imports {BOTH} or {OWN} alone, or of a worker "
-            f"after a session of {LONG} turns; median of {SAMPLES} processes. Besides, in another "
-            f"worker, what it grows by with a session of {EACH} turns that lives on: with each of "
-            f"{CACHED} that stay in its cache of workflows, and with each of {EVICTED} more, which "
-            "push another one out",
+            f"after a session of {LONG} turns; median of {SAMPLES} processes. In addition, in "
+            f"another worker, what it grows by with a session of {EACH} turns that lives on: with "
+            f"each of {CACHED} that stay in its cache of workflows, and with each of {EVICTED} "
+            "more, which push another one out",
             columns=(
                 *("process", "MB", "from and to", f"MB over {BOTH}", f"MB over {OWN}"),
-                *("kB a session, cached", "kB a session, evicted"),
+                *("kB per session, cached", "kB per session, evicted"),
             ),
             rows=memory,
         ),
@@ -97,7 +97,7 @@ def goals(figures: Figures) -> list[Goal]:
     ours, alone = processes[OURS], statistics.median(processes[OWN])
     return [
         Goal(
-            what="turns a second at least 0.9 of the floor",
+            what="turns per second at least 0.9 of the floor",
             limit=0.9,
             worst=slowest["ratio"][0],
             where=_row(slowest),

@@ -5,7 +5,9 @@ import importlib
 import json
 import re
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +17,7 @@ from tests.names import names_in_code
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+DECISIONS = ROOT / "docs" / "decisions"
 REFERENCE = (ROOT / "docs" / "reference.md").read_text()
 
 FENCE = re.compile(r"^([ ]*)```(\w*)\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
@@ -126,7 +129,7 @@ def test_every_public_name_is_in_the_reference() -> None:
 
 def test_decisions_are_numbered_and_dated() -> None:
     """A decision has a number of its own, a date, and the three parts."""
-    pages = sorted((ROOT / "docs" / "decisions").glob("*.md"))
+    pages = _decisions()
     numbers = [page.name[:4] for page in pages]
     assert all(number.isdecimal() for number in numbers)
     assert len(set(numbers)) == len(numbers)
@@ -139,3 +142,49 @@ def test_decisions_are_numbered_and_dated() -> None:
             "Decision",
             "Consequences",
         ], page.name
+
+
+def test_every_decision_is_listed() -> None:
+    """The list of decisions links each one, under its own title and in order."""
+    listed = re.findall(
+        r"^\| (\d{4}) \| \[(.+)\]\((.+)\) \|$", (DECISIONS / "README.md").read_text(), re.M
+    )
+    titles = [(page.name[:4], _title(page).partition(": ")[2], page.name) for page in _decisions()]
+    assert listed == titles
+
+
+def test_the_site_shows_every_page() -> None:
+    """Each page is in the site's navigation, a decision by the list; nothing else is."""
+    pages = {str(page.relative_to(ROOT)) for page in PAGES if page not in _decisions()}
+    site = tomllib.loads((ROOT / "zensical.toml").read_text())
+    assert sorted(_targets(site["project"]["nav"])) == sorted({*pages, "CHANGELOG.md"})
+
+
+@each_page
+def test_the_site_holds_what_a_page_links(page: Path) -> None:
+    """Each relative link leads to a file that `make docs` copies into the source of the site."""
+    [copied] = re.findall(r"^SITE := (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    for link in LINK.findall(prose(page)):
+        path = link.partition("#")[0]
+        if "://" not in link and path:
+            target = (page.parent / path).resolve()
+            assert target.is_file(), f"{link}: name a file, since the site has no page for a folder"
+            assert target.relative_to(ROOT).parts[0] in copied.split(), link
+
+
+def _decisions() -> list[Path]:
+    return sorted(page for page in DECISIONS.glob("*.md") if page.name != "README.md")
+
+
+def _title(page: Path) -> str:
+    return page.read_text().partition("\n")[0].removeprefix("# ")
+
+
+def _targets(nav: list[dict[str, Any]]) -> Iterator[str]:
+    """Give the files that a navigation names, of all its sections."""
+    for item in nav:
+        for target in item.values():
+            if isinstance(target, str):
+                yield target
+            else:
+                yield from _targets(target)

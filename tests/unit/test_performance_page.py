@@ -1,15 +1,17 @@
-"""The page of figures: what a script wrote from what was measured, and nothing else."""
+"""The pages of figures: what a script wrote from what was measured, and nothing else."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
-from benchmarks import agreement, goals, report
+from benchmarks import agreement, goals, plot, report, summary
 from benchmarks.__main__ import NAMES
 from benchmarks.report import (
-    DOCS,
     FIGURES,
+    PAGE,
+    TABLES,
     Benchmark,
     Figures,
     benchmark,
@@ -21,7 +23,7 @@ from benchmarks.report import (
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_page_shows_the_kept_figures(name: str) -> None:
-    """A benchmark's part of the page is what its file of figures makes, and nothing else."""
+    """A benchmark's part of the tables is what its file of figures makes, and nothing else."""
     assert part_of(f"benchmarks/{name}.py") == benchmark(name).part()
 
 
@@ -32,13 +34,53 @@ def test_the_page_compares_the_kept_runs() -> None:
 
 def test_the_page_shows_the_goals() -> None:
     """All benchmarks' goals stand on the page, with the worst of the kept figures."""
-    assert part_of("benchmarks/goals.py") == goals.text(NAMES)
+    assert part_of("benchmarks/goals.py", PAGE) == goals.text(NAMES)
+
+
+def test_the_page_says_what_to_expect() -> None:
+    """The summary on the page is what all benchmarks' kept figures make."""
+    assert part_of(summary.NAME, PAGE) == summary.text(NAMES)
+
+
+def test_the_page_draws_the_kept_figures() -> None:
+    """The plot is the one that the kept figures make, and the page shows it."""
+    assert plot.FILE.read_text() == plot.svg(benchmark("turn").kept())
+    assert f"](images/{plot.FILE.name})" in PAGE.read_text()
+
+
+@pytest.mark.parametrize("contender", plot.CONTENDERS)
+def test_a_slower_turn_is_drawn_higher(contender: str) -> None:
+    """A turn that takes twice as long is drawn nearer to the top; the others stay."""
+    figures = benchmark("turn").kept()
+    rows = {(row["case"], row["turn"], row["contender"]): row for row in figures["rows"]}
+    rows[plot.CASE, 10, "held"]["wall_ms"] = 999  # so that the scale stays
+    before = _heights(plot.svg(figures))
+    rows[plot.CASE, 100, contender]["wall_ms"] = 2 * rows[plot.CASE, 100, contender]["wall_ms"]
+    after = _heights(plot.svg(figures))
+    moved = {key: after[key] - before[key] for key in before if after[key] != before[key]}
+    assert list(moved) == [(contender, 1)]
+    assert moved[contender, 1] < 0
+
+
+def test_figures_of_several_runs_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page whose figures are not of one run says which benchmark is of which."""
+    kept = Benchmark.kept
+
+    def mixed(one: Benchmark) -> Figures:
+        commit = "1234567" if one.name == "dreams" else "7654321"
+        return kept(one) | {"run": "2026-11-30T09:22:01Z", "commit": commit}
+
+    monkeypatch.setattr(Benchmark, "kept", mixed)
+    lines = summary.text(NAMES).splitlines()
+    rest = ", ".join(name for name in NAMES if name != "dreams")
+    assert lines[0].startswith(f"- {rest}: measured on 2026-11-30 (commit 7654321) on ")
+    assert lines[1].startswith("- dreams: measured on 2026-11-30 (commit 1234567) on ")
 
 
 def test_the_page_explains_what_is_missed() -> None:
     """Each goal that is missed has its reason below the table, and no other one has."""
     missed = [goal.what for _, goal in goals.goals(NAMES) if not goal.met]
-    assert sorted(goals.explained(DOCS.read_text())) == sorted(missed)
+    assert sorted(goals.explained(PAGE.read_text())) == sorted(missed)
 
 
 def test_a_missed_goal_without_a_reason_is_not_explained() -> None:
@@ -154,9 +196,9 @@ def test_date_and_commit_are_said() -> None:
 def test_a_first_run_is_compared_with_nothing(folder: Path) -> None:
     """A run that finds no figures of an earlier one leaves the comparison as it is."""
     agreement.keep_earlier(NAMES)
-    before = DOCS.read_text()
+    before = TABLES.read_text()
     agreement.write(NAMES)
-    assert DOCS.read_text() == before
+    assert TABLES.read_text() == before
 
 
 def test_two_whole_runs_are_compared(folder: Path) -> None:
@@ -191,3 +233,15 @@ def test_a_page_without_the_marks_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="lacks the marks"):
         put("benchmarks/turn.py", "| 1 |", page)
     assert page.read_text() == "# Performance\n"
+
+
+def _heights(svg: str) -> dict[tuple[str, int], float]:
+    """Return where the points of the first diagram are drawn, by contender and number."""
+    found: dict[str, list[float]] = {}
+    for kind, y in re.findall(r'<circle class="(\w+)-dot" cx="[\d.]+" cy="([\d.]+)"', svg):
+        found.setdefault(kind, []).append(float(y))
+    return {
+        (kind, number): y
+        for kind, points in found.items()
+        for number, y in enumerate(points[: (len(points) - 1) // 2])
+    }

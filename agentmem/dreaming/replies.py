@@ -1,5 +1,10 @@
-"""A phase's model calls: each reply is stored before it is used, and never paid for twice."""
+"""A phase's model calls: each reply is stored before it is used, and never paid for twice.
 
+A reply that was refused is paid for too. What it took is stored in the place of the reply that is
+still to come, and stays with that one, so that a phase that is tried again counts it once.
+"""
+
+import contextlib
 import hashlib
 import json
 from collections.abc import Callable, Sequence
@@ -7,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from agentmem.contracts import PhaseName, ScopeRef, Usage
-from agentmem.errors import ModelCallError
+from agentmem.errors import ModelCallError, ProviderError
+from agentmem.failures import failed_call
 from agentmem.memory.providers.protocol import ReplyRecord, TransactionalProvider
 from agentmem.messages import Message, Role
 from agentmem.models.calls import read_calls
@@ -69,7 +75,7 @@ class Replies:
         tools: What each request offers, unless it says otherwise.
         progress: Told how many requests there were.
         forgets: How often the dream had lost messages when the phase began.
-        usage: Of all requests, those of earlier attempts included.
+        usage: Of all requests, those of earlier attempts and of refused replies included.
     """
 
     ask: Asker
@@ -115,8 +121,7 @@ class Replies:
             "max_tokens": self.tokens,
         }
         data = await self._reply(request, digest(request))
-        taken = Usage.model_validate(data.get("usage", {})).replace(requests=1)
-        self.usage = self.usage.plus(taken)
+        self.usage = self.usage.plus(_taken(data))
         self._step += 1
         self.progress({"requests": self._step})
         return _read(data, self._step)
@@ -129,7 +134,21 @@ class Replies:
         kept = self._kept.get(self._step)
         if kept is not None and kept.digest == fingerprint:
             return kept.reply
-        reply = await asked(self.ask, request)
+        before = Usage() if kept is None else _taken(kept.reply)
+        try:
+            reply = await asked(self.ask, request)
+        except ModelCallError as error:
+            if (paid := failed_call(error).paid) != Usage():
+                # The model's error says more than the store's, and whether to try again.
+                with contextlib.suppress(ProviderError):
+                    await self._keep("", _with_paid({}, before.plus(paid)))
+            raise
+        if before != Usage():
+            reply = _with_paid(reply, before)
+        await self._keep(fingerprint, reply)
+        return reply
+
+    async def _keep(self, fingerprint: str, reply: JSONObject) -> None:
         record = ReplyRecord(
             phase=self.phase,
             step=self._step,
@@ -137,8 +156,22 @@ class Replies:
             reply=reply,
             forgets=self.forgets,
         )
+        agent, scope = self.store.agent, self.store.scope
         await self.provider.save_reply(agent, scope, self.dream, record)
-        return reply
+        if self._kept is not None:
+            self._kept[self._step] = record
+
+
+def _with_paid(reply: JSONObject, paid: Usage) -> JSONObject:
+    return {**reply, "paid": paid.model_dump(mode="json")}
+
+
+def _taken(data: JSONObject) -> Usage:
+    """Return what a reply took, and what was paid before it came."""
+    paid = Usage.model_validate(data.get("paid", {}))
+    if "message" not in data:  # nothing but refused replies so far
+        return paid
+    return Usage.model_validate(data.get("usage", {})).replace(requests=1).plus(paid)
 
 
 _PLAIN: dict[str, JSONObject] = {}

@@ -2,13 +2,14 @@
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
-from agentmem.contracts import PHASES, DreamLimits
+from agentmem.contracts import PHASES, DreamLimits, FailedCall, PhaseName, Usage
 from agentmem.dreaming.replies import Asker
 from agentmem.dreaming.sizes import EVIDENCE_BYTES, EVIDENCE_ROWS
-from agentmem.errors import DreamFailed, ModelCallError
+from agentmem.errors import DreamFailed, ModelCallError, ProviderError
 from agentmem.facts import Write
 from agentmem.values import JSONObject, encoded_size
 from tests.dreams import NOON, STORE, Answer, Scene, Script, changes, findings, orientation
@@ -25,11 +26,19 @@ async def scene() -> AsyncIterator[Scene]:
     await scene.provider.close()
 
 
+ADDED: JSONObject = {
+    "op": "add",
+    "key": "pet",
+    "value": "Cat is named Momo",
+    "findings": ["f1"],
+}
+
+
 def learned(key: str = "pet", value: str = "Cat is named Momo") -> Script:
     """Script a dream that learns one fact from the first message."""
     return Script(
         gather_signal=findings({"statement": value, "evidence": ["a1"]}),
-        consolidate=changes({"op": "add", "key": key, "value": value, "findings": ["f1"]}),
+        consolidate=changes(ADDED | {"key": key, "value": value}),
     )
 
 
@@ -143,6 +152,74 @@ async def test_a_phase_tried_again_pays_only_for_the_call_in_flight(scene: Scene
     assert failures == 1
     assert (len(script.requests), report.usage.requests) == (4, 4)
     assert len({str(request) for request in script.requests}) == 4
+
+
+class Refusing(Failing):
+    """Answers by a script after so many replies that are paid for and refused."""
+
+    async def __call__(self, request: JSONObject) -> JSONObject:
+        """Refuse a reply, or answer."""
+        self.left -= 1
+        if self.left >= 0:
+            paid = Usage(prompt=1_000_000, completion=1_000, cost=1, requests=1)
+            raise ModelCallError("no choice in it", FailedCall(kind="garbled", paid=paid))
+        return await self._script(request)
+
+
+@pytest.mark.parametrize("refused", [1, 2, 3])
+async def test_refused_replies_count_once_however_often_a_phase_is_tried(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, refused: int
+) -> None:
+    """Also where the phase is lost behind the reply that was taken at last."""
+    await scene.said("My cat is named Momo.")
+    script = learned()
+    refusing = Refusing(script, refused)
+    begun = await scene.begin()
+
+    async def attempt(name: PhaseName) -> bool:
+        try:
+            await scene.phase(name, begun, refusing)
+        except (ModelCallError, ProviderError):
+            return False
+        return True
+
+    async def lost(*_: Any) -> None:
+        raise ProviderError("the store is away")
+
+    for name in PHASES:
+        with monkeypatch.context() as patch:
+            patch.setattr(scene.provider, "save_dream", lost)
+            attempts = [await attempt(name) for _ in range(refused + 2)]
+        assert not any(attempts)
+        assert await attempt(name)
+    usage = (await scene.commit(begun)).usage
+    asked = len(script.requests)
+    assert (usage.requests, usage.prompt // 1_000_000) == (asked + refused, refused)
+    assert usage.completion == asked * 100 + refused * 1_000
+    assert usage.cost == pytest.approx(asked * 0.01 + refused)
+
+
+@pytest.mark.parametrize("change", ["nothing", "verifier", "model"])
+async def test_a_reply_that_another_request_replaces_is_paid_for(scene: Scene, change: str) -> None:
+    """A new setting between two attempts asks anew: what the reply before took stays counted."""
+    await scene.said("My cat is named Momo.")
+    script = learned()
+    begun = await scene.begin()
+    for name in PHASES[:2]:
+        await scene.phase(name, begun, script)
+    before = len(script.requests)
+    with pytest.raises(ModelCallError):
+        await scene.phase("consolidate", begun, Failing(script, 2))
+    script.before("consolidate", changes(ADDED))
+    options: dict[str, Any] = {}
+    if change == "verifier":
+        options["verifier"] = "openai/other"
+    elif change == "model":
+        begun = begun.replace(model="openai/other")
+    for name in PHASES[2:]:
+        await scene.phase(name, begun, script, **options)
+    assert (await scene.commit(begun)).usage.requests == len(script.requests)
+    assert len(script.requests) - before == (3 if change == "model" else 2)
 
 
 async def test_a_retried_phase_repeats_the_same_bytes(scene: Scene) -> None:

@@ -98,8 +98,9 @@ class ReplyRecord(Wire):
     Attributes:
         phase: The phase that asked.
         step: Which of the phase's requests it answers, from 0.
-        digest: Of the request's bytes; a reply is reused only for the very same request.
-        reply: The reply.
+        digest: Of the request's bytes; a reply is reused only for the very same request. Empty as
+            long as all replies to it were refused.
+        reply: The reply; in `paid`, what earlier ones took that were refused or replaced.
         forgets: How often the dream had lost messages when it asked; not kept.
     """
 

@@ -17,6 +17,7 @@ from agentmem.values import JSONObject
 _TEXTS = ("content", "reasoning_content", "refusal")
 _LISTS = ("reasoning_items", "reasoning_details")
 _SPECIFIC = "provider_specific_fields"
+_AGAIN = "again"  # of a call without an id at the place of another one
 
 
 class Assembly:
@@ -102,18 +103,33 @@ class Assembly:
         else:
             self._blocks.append({k: v for k, v in block.items() if v is not None})
 
+    def _continued(self, place: Any, given: object, function: JSONObject) -> JSONObject | None:
+        """Return the call that a piece is of, or that stands at its place; None for neither."""
+        call = self._at.get(place)
+        if given and (call is None or call["id"] != given):
+            same = next((c for c in self._calls if c["id"] == given), None)
+            if same is not None and (place is None or not function.get("name")):
+                return same
+        last = self._calls[-1] if self._calls else None
+        if call is not None or last is None or given:
+            return call
+        if place is None:  # it continues a call that has a place
+            return last
+        # Some count pieces, not calls: what has no name continues, unless it stands for itself.
+        pieces = "".join(last["function"]["arguments"])
+        is_itself = _is_object(pieces) and bool(_text(function.get("arguments")))
+        return None if function.get("name") or is_itself else last
+
     def _call(self, piece: JSONObject) -> None:
         place, given = piece.get("index"), piece.get("id")
         function = as_mapping(piece.get("function"))
-        call = self._at.get(place)
-        if call is None and place is None:  # it continues a call that has a place
-            same = (c for c in self._calls if c["id"] == given) if given else self._calls[-1:]
-            call = next(iter(same), None)
+        call = self._continued(place, given, function)
         if call is None or _is_another(call, given, function):
+            again = call is not None and not given
             inner: JSONObject = {"name": [], "arguments": []}
-            call = {"id": given, "type": "function", "function": inner}
+            call = {"id": given, "type": "function", "function": inner, _AGAIN: again}
             self._calls.append(call)
-            self._at[place] = call
+        self._at[place] = call
         inner = as_mapping(call["function"])
         if name := str(function.get("name") or ""):
             inner["name"].append(name)
@@ -128,25 +144,40 @@ class Assembly:
 
 def _is_another(call: JSONObject, given: object, function: JSONObject) -> bool:
     """Tell whether a piece at the place of a call begins another one."""
-    if given and call["id"]:
-        return call["id"] != given
     names, pieces = call["function"]["name"], call["function"]["arguments"]
     name, arguments = function.get("name"), _text(function.get("arguments"))
-    if not name or not arguments or not (pieces and pieces[-1].rstrip().endswith("}")):
-        return False
-    # Whole arguments are never continued. The same ones again are a repetition.
     before = "".join(pieces)
-    if not _is_object(before):
+    # Whole arguments are never continued.
+    is_whole = before.rstrip().endswith("}") and _is_object(before)
+    if given and call["id"]:
+        if call["id"] == given:
+            return False
+        # Some servers make up an id for each piece: what continues begins nothing.
+        is_itself = _is_object(arguments)
+        if not name:
+            return is_whole and is_itself and not _same_object(before, arguments)
+        return is_whole or is_itself or not before.strip()
+    if not name or not names or not is_whole:
         return False
-    is_same = name in ("".join(names), names[-1:][0] if names else "")
+    is_same = name in ("".join(names), names[-1:][0])
+    # The same arguments again are a repetition; what a name alone begins is seen at the end.
+    if not arguments:
+        return not given and bool(_object(before))
     return not (is_same and _same_object(before, arguments))
 
 
 def _each_once(calls: Sequence[JSONObject]) -> list[JSONObject]:
-    """Leave out calls that a provider sent once more under the same id."""
+    """Leave out calls that a provider sent once more."""
     kept: list[JSONObject] = []
     for call in calls:
-        if not (call["id"] and any(_is_same_call(call, other) for other in kept)):
+        again, name = call.pop(_AGAIN), call["function"]["name"]
+        others = kept if call["id"] else kept[-1:] if again else []
+        is_empty = again and not call["function"]["arguments"].strip()
+        is_repeated = any(
+            _is_same_call(call, other) or (is_empty and name == other["function"]["name"])
+            for other in others
+        )
+        if not is_repeated:
             kept.append(call)
     return kept
 
@@ -154,7 +185,7 @@ def _each_once(calls: Sequence[JSONObject]) -> list[JSONObject]:
 def _is_same_call(one: JSONObject, other: JSONObject) -> bool:
     mine, theirs = one["function"], other["function"]
     return (
-        one["id"] == other["id"]
+        one["id"] in (other["id"], None, "")
         and mine["name"] == theirs["name"]
         and _same_object(mine["arguments"], theirs["arguments"])
     )

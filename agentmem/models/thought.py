@@ -18,6 +18,20 @@ _TAGS = (
     ("[THINK]", "[/THINK]"),  # Mistral
     ("◁think▷", "◁/think▷"),  # Moonshot
     ("<|START_THINKING|>", "<|END_THINKING|>"),  # Cohere
+    ("<|begin_of_thought|>", "<|end_of_thought|>"),  # OpenThinker, Sky-T1
+    ("<|inner_prefix|>", "<|inner_suffix|>"),  # Apertus
+    ("<longcat_think>", "</longcat_think>"),  # Meituan
+    ("<unused94>", "<unused95>"),  # MedGemma
+    ("<|channel>", "<channel|>"),  # Gemma
+    ("<reasoning>", "</reasoning>"),  # Reka
+)
+# What some templates put around the answer that follows a thought.
+_AROUND = (
+    ("<answer>", "</answer>"),  # Hunyuan, GLM
+    ("<response>", "</response>"),  # Granite, Ernie
+    ("<|START_RESPONSE|>", "<|END_RESPONSE|>"),
+    ("<|begin_of_solution|>", "<|end_of_solution|>"),
+    ("<|begin_of_box|>", "<|end_of_box|>"),
 )
 _CLOSING = {opening.lower(): closing.lower() for opening, closing in _TAGS}
 _ANY_OPENING = "|".join(re.escape(opening) for opening, _ in _TAGS)
@@ -29,7 +43,10 @@ _BLOCK = re.compile(rf"^[ \t\ufeff]*({_ANY_OPENING})", re.IGNORECASE | re.MULTIL
 _END = re.compile(_ANY_CLOSING, re.IGNORECASE)
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
 _BLANKS = " \t"
+_SENTENCE_ENDS = ".!?\u2026\u3002\uff01\uff1f"
 _MOST_BLOCKS = 100
+_NEAR, _LINE = 16, 1_000
+"""Characters before a tag that tell whether it is a word, or quoted."""
 
 
 def split_thought(text: str) -> tuple[str, str]:
@@ -37,7 +54,8 @@ def split_thought(text: str) -> tuple[str, str]:
 
     Blocks that open a line are thought, and so is everything before a closing tag that has no
     opening one, and everything after an opening tag at the front that is never closed, as in a
-    reply that was cut off. Tags in a sentence, in quotes or in a fenced block are text.
+    reply that was cut off. Tags in a sentence, in quotes or in a fenced block are text. Tags that a
+    template puts around the answer behind a thought are left out.
 
     Returns:
         Both without white space around them; the text itself, unchanged, if it holds no thought.
@@ -65,7 +83,18 @@ def split_thought(text: str) -> tuple[str, str]:
         told = told[end.end() :].strip()
     if not thoughts:
         return "", text
-    return "\n".join(part.strip() for part in thoughts if part.strip()), told
+    return "\n".join(part.strip() for part in thoughts if part.strip()), _bare(told)
+
+
+def _bare(told: str) -> str:
+    """Return an answer without the tags of a template around it."""
+    lowered = told.lower()
+    for opening, closing in _AROUND:
+        start, end = opening.lower(), closing.lower()
+        at = lowered.find(end)
+        if lowered.startswith(start) and at in (-1, len(told) - len(end)):
+            return told[len(start) : at if at >= 0 else len(told)].strip()
+    return told
 
 
 def _first_block(text: str) -> tuple[int, int, int, int] | None:
@@ -74,30 +103,32 @@ def _first_block(text: str) -> tuple[int, int, int, int] | None:
     for opening in _BLOCK.finditer(text):
         if bisect(fences, opening.start()) % 2:
             continue
-        closing = _CLOSING[opening[1].lower()]
-        end = _matching_end(text, opening, closing)
+        end = _matching_end(text, opening)
         if end is not None:
-            return opening.start(), opening.end(), end, end + len(closing)
+            return opening.start(), opening.end(), end.start(), end.end()
         if not text[: opening.start()].strip():
             return opening.start(), opening.end(), len(text), len(text)
         return None  # whatever comes later may be part of it
     return None
 
 
-def _matching_end(text: str, opening: re.Match[str], closing: str) -> int | None:
+def _matching_end(text: str, opening: re.Match[str]) -> re.Match[str] | None:
+    closing = _CLOSING[opening[1].lower()]
     tags = re.compile(f"{re.escape(opening[1])}|{re.escape(closing)}", re.IGNORECASE)
     depth = 1
-    first: int | None = None
+    first: re.Match[str] | None = None
     for tag in tags.finditer(text, opening.end()):
         if _is_quoted(text, tag):
             continue
         is_end = tag[0].lower() == closing
         depth += -1 if is_end else 1
         if is_end and first is None:
-            first = tag.start()
+            first = tag
         if depth == 0:
-            return tag.start()
-    return first  # a thought may speak of its own opening tag
+            return tag
+    # A thought may speak of its own opening tag, and a model may close with another template's.
+    ends = (end for end in _END.finditer(text, opening.end()) if not _is_quoted(text, end))
+    return first or next(ends, None)
 
 
 def _lone_end(text: str) -> re.Match[str] | None:
@@ -106,24 +137,49 @@ def _lone_end(text: str) -> re.Match[str] | None:
     lowered = text.lower()
     opened = {closing: lowered.find(opening) for opening, closing in _CLOSING.items()}
     for end in _END.finditer(text):
-        before, after = text[max(0, end.start() - 1) : end.start()], text[end.end() : end.end() + 1]
-        is_word = before in _BLANKS and after in _BLANKS and before and after
-        is_quoted = _is_quoted(text, end)
+        told = text[max(0, end.start() - _NEAR) : end.start()]
+        after = text[end.end() : end.end() + 1]
+        is_apart = told[-1:] in _BLANKS and after in _BLANKS and told and after
+        is_word = is_apart and told.rstrip(_BLANKS)[-1:] not in _SENTENCE_ENDS
+        # A thought may leave a fence open: then there is an odd number of them.
+        is_fenced = bisect(fences, end.start()) % 2 and len(fences) % 2 == 0
         was_opened = 0 <= opened[end[0].lower()] < end.start()
-        if not (is_quoted or is_word or was_opened or bisect(fences, end.start()) % 2):
+        if not (_is_quoted(text, end) or is_word or was_opened or is_fenced):
             return end
     return None
 
 
+_MIRRORED = {"(": ")", "[": "]", "{": "}", "<": ">", "\u00ab": "\u00bb", "\u201e": "\u201c"}
+
+
 def _is_quoted(text: str, tag: re.Match[str]) -> bool:
-    around = text[max(0, tag.start() - 1) : tag.start()], text[tag.end() : tag.end() + 1]
-    return all(map(_is_quote, around))
+    """Tell whether a tag stands between marks that belong together, not behind one and before one.
+
+    A thought may end by a quote, and the answer begin with one.
+    """
+    before, after = text[max(0, tag.start() - 1) : tag.start()], text[tag.end() : tag.end() + 1]
+    if before in _QUOTES and before == after:
+        near = text[max(0, tag.start() - _LINE) : tag.start()]
+        line = near[near.rfind("\n") + 1 :]
+        return _quotes(line, before) % 2 == 1
+    return _opens(before) and _closes(after) and _MIRRORED.get(before, after) == after
 
 
-def _is_quote(char: str) -> bool:
-    # Quotes and brackets of any script.
-    marks = ("Pi", "Pf", "Ps", "Pe")
-    return bool(char) and (char in "`'\"" or unicodedata.category(char) in marks)
+_QUOTES = ("`", "'", '"')
+
+
+def _quotes(line: str, mark: str) -> int:
+    """Count a mark in a line; an apostrophe within a word is none."""
+    inside = re.findall(rf"(?<=\w){re.escape(mark)}(?=\w)", line) if mark == "'" else []
+    return line.count(mark) - len(inside)
+
+
+def _opens(char: str) -> bool:
+    return bool(char) and unicodedata.category(char) in ("Pi", "Ps")
+
+
+def _closes(char: str) -> bool:
+    return bool(char) and unicodedata.category(char) in ("Pf", "Pe", "Pi")
 
 
 def _fences(text: str) -> list[int]:

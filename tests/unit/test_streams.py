@@ -182,6 +182,65 @@ def test_two_different_calls_without_ids_stay_two() -> None:
     assert [call[2] for call in made] == [args for _, _, args in TWO]
 
 
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [
+            piece(0, "", id="a", name="look"),
+            piece(0, '{"ci', id="b"),
+            piece(0, 'ty": "Oslo"}', id="c"),
+        ],
+        [piece(0, "", id="a", name="look"), piece(0, WHOLE, id="b"), piece(0, "", id="c")],
+        [
+            piece(0, '{"ci', id="a", name="look"),
+            piece(0, 'ty": "Oslo', id="b", name="look"),
+            piece(0, '"}', id="c", name="look"),
+        ],
+        [piece(0, "", id="a", name="look"), piece(1, '{"ci'), piece(2, 'ty": "Oslo"}')],
+        [piece(0, '{"ci', id="a", name="look"), piece(1, 'ty": "Oslo"}', id="a")],
+        [piece(3, '{"ci', id="a", name="look"), piece(4, 'ty": "Oslo"}', id="a"), piece(5, "")],
+    ],
+)
+def test_an_id_or_a_place_of_its_own_makes_a_piece_no_call(pieces: list[JSONObject]) -> None:
+    """Some servers make up an id for each piece, and some count pieces, not calls."""
+    reply = assembled(*(delta(tool_calls=[one]) for one in pieces))
+    assert calls_of(reply) == [("a", "look", {"city": "Oslo"})]
+
+
+@pytest.mark.parametrize("place", [0, None])
+def test_pieces_are_told_apart_by_their_ids(place: int | None) -> None:
+    """Without a place, or all at one, in turns."""
+    texts = [(i, json.dumps(args)) for i, _, args in TWO]
+    pieces = [piece(place, "", id=i, name=name) for i, name, _ in TWO]
+    pieces += [piece(place, text[at : at + 4], id=i) for at in range(0, 20, 4) for i, text in texts]
+    assert calls_of(assembled(*(delta(tool_calls=[one]) for one in pieces))) == TWO
+
+
+OTHER = '{"city": "Cairo"}'
+
+
+@pytest.mark.parametrize(
+    ("pieces", "cities"),
+    [
+        (["look", WHOLE, "look", OTHER], ["Oslo", "Cairo"]),
+        (["look", WHOLE[:5], WHOLE[5:], "look", OTHER[:8], OTHER[8:]], ["Oslo", "Cairo"]),
+        (["look", WHOLE, "ok", OTHER], ["Oslo", "Cairo"]),
+        (["look", WHOLE, "look"], ["Oslo"]),
+        (["look", WHOLE, "look", WHOLE], ["Oslo"]),
+        (["look", WHOLE, "look", WHOLE[:5], WHOLE[5:]], ["Oslo"]),
+    ],
+)
+@pytest.mark.parametrize("place", [0, None])
+def test_a_name_alone_behind_whole_arguments(
+    place: int | None, pieces: list[str], cities: list[str]
+) -> None:
+    """It begins another call, unless what follows says the same once more."""
+    made = [piece(place, "", name=one) if one.isalpha() else piece(place, one) for one in pieces]
+    found = calls_of(assembled(*(delta(tool_calls=[one]) for one in made)))
+    assert [call[2]["city"] for call in found] == cities
+    assert [call[1] for call in found] == [one for one in pieces if one.isalpha()][: len(cities)]
+
+
 @pytest.mark.parametrize("field", ["content", "reasoning_content", "refusal"])
 def test_a_text_that_is_sent_again_is_said_once(field: str) -> None:
     """In the closing piece, or more of it with each piece; a word said twice stays twice."""

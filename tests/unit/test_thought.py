@@ -29,11 +29,65 @@ from agentmem.models.thought import split_thought
         ("so say 'Cairo'</think>Cairo.", "so say 'Cairo'"),
         ("<think>the tag `</think>` ends it</think>Cairo.", "the tag `</think>` ends it"),
         ("\ufeff<think>hm</think>Cairo.", "hm"),
+        ("<|begin_of_thought|>hm<|end_of_thought|>\n\nCairo.", "hm"),
+        ("<|inner_prefix|>hm<|inner_suffix|>Cairo.", "hm"),
+        ("<|channel>hm<channel|>Cairo.", "hm"),
+        ("<think>hm</thinking>\nCairo.", "hm"),
+        ("<think>hm</think>\n</think>\nCairo.", "hm"),
+        ("I see. </think> Cairo.", "I see."),
+        ("x:\n```py\na = 1\n</think>\nCairo.", "x:\n```py\na = 1"),
     ],
 )
 def test_thought_is_taken_out_of_the_text(text: str, thought: str) -> None:
     """With tags, with a closing tag alone, empty, twice, nested, in any template's markup."""
     assert split_thought(text) == (thought, "Cairo.")
+
+
+@pytest.mark.parametrize(
+    ("opened", "text", "said"),
+    [
+        ("<think>", 'so {"a": 1}</think>{"city": "Cairo"}', '{"city": "Cairo"}'),
+        ("<think>", "(an easy one)</think>[1, 2]", "[1, 2]"),
+        ("[THINK]", 'he says "hi"[/THINK]"Cairo."', '"Cairo."'),
+        ("<think>", "it's 'easy'</think>'Cairo.'", "'Cairo.'"),
+        ("<think>", "见《书》</think>《开罗》", "《开罗》"),
+        ("<think>", "see `x`</think>`y`", "`y`"),
+    ],
+)
+def test_an_answer_may_begin_with_a_mark_where_a_thought_ends_with_one(
+    opened: str, text: str, said: str
+) -> None:
+    """Only marks that belong together make a tag a quoted one."""
+    assert split_thought(f"{opened}{text}")[1] == said
+    assert split_thought(text)[1] == said
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<think>hm</think><answer>Cairo.</answer>",
+        "hm</think>\n<response>\nCairo.\n</response>\n",
+        "<|START_THINKING|>hm<|END_THINKING|><|START_RESPONSE|>Cairo.<|END_RESPONSE|>",
+        "<think>hm</think><answer>Cairo.",
+        "<think>hm</think>\n<|begin_of_box|>Cairo.<|end_of_box|>",
+    ],
+)
+def test_the_markup_around_an_answer_goes_with_the_thought(text: str) -> None:
+    """Templates that mark the thought mark the answer too."""
+    assert split_thought(text) == ("hm", "Cairo.")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["<answer>Cairo.</answer>", "<response>a</response>", "<answer>a</answer><answer>b</answer>"],
+)
+def test_markup_without_a_thought_is_text(text: str) -> None:
+    """The user may have asked for it; so may one that holds two answers."""
+    assert split_thought(text) == ("", text)
+    assert split_thought("<think>hm</think><answer>a</answer> or <answer>b</answer>") == (
+        "hm",
+        "<answer>a</answer> or <answer>b</answer>",
+    )
 
 
 @pytest.mark.parametrize("text", ["<think>so far", "<think>", "  <think>\nso"])
@@ -59,6 +113,10 @@ def test_a_block_after_some_words_is_thought_too() -> None:
         "Write\n\n    x = '<think>'\n",
         "  padded  ",
         "a < b, think about it",
+        "It's called '</think>', it closes.",
+        "标签'</think>'表示结束。",
+        "标签「</think>」表示结束。",
+        "„</think>“ schließt.",
     ],
 )
 def test_text_that_speaks_of_tags_stays_as_it_is(text: str) -> None:
@@ -80,6 +138,8 @@ def test_a_long_text_of_tags_takes_no_time() -> None:
         "</think>" * 20_000,
         "<think>a</think>\n" * 20_000,
         "```\n<think>a</think>\n```\n" * 5_000,
+        '"</think>"' * 5_000,
+        "a. </think> " * 5_000,
     ):
         split_thought(text)
     assert time.monotonic() - start < 10

@@ -70,6 +70,8 @@ THOUGHT = [
     "secret musing\n</think>\n\nCairo.",
     "<thinking>\nsecret musing\n</thinking>\nCairo.",
     "[THINK]secret musing[/THINK]Cairo.",
+    "secret musing (an easy one) </think><answer>Cairo.</answer>",
+    "<|begin_of_thought|>secret musing<|end_of_thought|>\n\nCairo.",
 ]
 
 
@@ -85,7 +87,7 @@ async def test_thought_in_the_text_is_no_answer(
         for _ in THOUGHT:
             assert await handle.execute_update("send", "where?") == "Cairo."
         await handle.execute_update("send", "bye")
-        assert sum("secret musing" in text for text in await entries(handle, "reasoning")) == 4
+        assert sum("secret musing" in text for text in await entries(handle, "reasoning")) == 6
         assert b"musing" not in s.model.requests[-1].raw
         await handle.execute_update("end")
         s.model.assert_strict()
@@ -150,6 +152,8 @@ async def test_pieces_that_repeat_are_one_call_that_runs(client: Client, tmp_pat
         [piece("", id="a", name="get_"), piece("", name="temp"), piece(ROME)],
         [piece(ROME, id="a", name="get_temp"), piece(ROME, id="a", name="get_temp")],
         [piece('{"ci', name="get_temp"), piece('{"city": "Ro', name="get_temp"), piece(ROME)],
+        [piece("", id="a", name="get_temp"), piece('{"city"', id="b"), piece(': "Rome"}', id="c")],
+        [piece("", id="a", name="get_temp"), piece('{"city"') | {"index": 1}, piece(': "Rome"}')],
     ]
     script = [one for pieces in streams for one in (streamed_calls(*pieces), reply("20"))]
     async with stack(client, tmp_path, script, **ALL) as s:

@@ -8,6 +8,7 @@ import contextlib
 import importlib
 import importlib.util
 import json
+import re
 from collections.abc import AsyncIterator, Generator
 from contextvars import ContextVar
 from typing import Any
@@ -54,6 +55,11 @@ class HttpExchange:
         """Take note of a piece of the response's body, as it came over the wire."""
         self._tail = (self._tail + piece)[-TAIL_BYTES:]
 
+    def is_done(self) -> bool:
+        """Tell whether a stream's last line is `[DONE]`, which no blank line need follow."""
+        last = self._tail.rstrip().rpartition(b"\n")[2]
+        return last.startswith(b"data:") and last.endswith(b"[DONE]")
+
     def ended_with(self, word: bytes) -> bool | None:
         """Tell whether a word stands in the end of a stream; None where it cannot be read."""
         if self._response is None or "content-encoding" in self._response.headers:
@@ -70,9 +76,31 @@ class HttpExchange:
         """The last response's JSON object, of a stream the error in it; empty if there is none."""
         content = getattr(self._response, "_content", None)
         if isinstance(content, bytes):
-            return _parsed(content) if len(content) <= BODY_BYTES else {}
-        events = (_parsed(line.removeprefix(b"data:")) for line in self._tail.splitlines()[::-1])
-        return next((event for event in events if "error" in event), dict[str, Any]())
+            return _as_error(_parsed(content)) if len(content) <= BODY_BYTES else {}
+        return self.error
+
+    @property
+    def error(self) -> JSONObject:
+        """The error among a stream's last events, in the field `error`; empty if there is none."""
+        for line in self._tail.splitlines()[::-1]:
+            field, _, text = line.partition(b":")
+            event = _as_error(_parsed(text if field in (b"data", b"error") else line))
+            if event and field == b"error":
+                return event if event.get("error") else {"error": event}
+            if event.get("error"):
+                return event
+        return {}
+
+    @property
+    def whole(self) -> JSONObject:
+        """The reply of a server that was asked for a stream and sent none; empty for a stream."""
+        found = _parsed(self._tail)
+        return found if any("message" in one for one in objects(found.get("choices"))) else {}
+
+    def last_value(self, field: str) -> str:
+        """Return the last word that a field has in the end of a stream; empty if there is none."""
+        found = re.findall(rb'"%s"\s*:\s*"(\w+)"' % field.encode(), self._tail)
+        return found[-1].decode() if found else ""
 
     @property
     def headers(self) -> dict[str, str]:
@@ -88,6 +116,17 @@ def _parsed(text: bytes) -> JSONObject:
     except (ValueError, RecursionError):
         return {}
     return next(iter(objects(found)), as_mapping(found))
+
+
+def _as_error(body: JSONObject) -> JSONObject:
+    """Return a body with its error in the field `error`.
+
+    Some servers name the body's `object` so, or give a message and nothing else.
+    """
+    is_bare = isinstance(body.get("message"), str) and "choices" not in body
+    if not body.get("error") and (body.get("object") == "error" or is_bare):
+        return {**body, "error": dict(body)}
+    return body
 
 
 _running: ContextVar[HttpExchange | None] = ContextVar("agentmem_exchange", default=None)

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import copy
 import json
+import re
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ from agentmem.contracts import FailedCall
 from agentmem.errors import ModelCallError
 from agentmem.models.caching import marked
 from agentmem.models.failures import NO_TOOLS
-from agentmem.models.plain import as_list, as_mapping, objects, plain
+from agentmem.models.plain import as_list, as_mapping, joined_text, objects, plain
 from agentmem.models.replies import read_usage
 from agentmem.models.streams import Assembly
 from agentmem.models.structured import has_free_fields, in_words, takes_strict, with_strict
@@ -160,9 +161,18 @@ async def streamed(litellm: Any, sent: JSONObject, limit: float) -> JSONObject:
         await _read_pieces(stream, assembly, limit)
     except TimeoutError:
         raise TimeoutError(f"no piece of the reply within {limit:g} seconds") from None
+    exchange = running_exchange()
+    if exchange is not None and (error := exchange.error):
+        # litellm reads on where an error is not in the field that it looks for.
+        exchange.unfinished = assembly.reply()
+        raise RuntimeError(json.dumps(error, ensure_ascii=False))
+    if exchange is not None and (reply := exchange.whole):
+        return reply
     body = assembly.reply()
-    for choice in body["choices"] if end.details else ():
-        choice["message"].setdefault("reasoning_details", end.details)
+    for choice in body["choices"]:
+        if end.details:
+            choice["message"].setdefault("reasoning_details", end.details)
+        choice |= end.reason()
     if end.is_broken or not end.is_known():
         why = "a stream that ended without a finish reason, without usage and without [DONE]"
         why = "finish reason error" if end.is_broken else why
@@ -191,6 +201,15 @@ async def _read_pieces(stream: Any, assembly: Assembly, limit: float) -> None:
         raise
 
 
+# What litellm would lose in a stream, or trip over: Mistral's lists of parts behind another name.
+_LOST = re.compile(r'"error"|"reasoning_details"|"content"\s*:\s*\[')
+
+
+def _thought_in(parts: list[JSONObject]) -> str:
+    thoughts = (part.get("thinking") for part in parts if part.get("type") == "thinking")
+    return "".join(one if isinstance(one, str) else joined_text(objects(one)) for one in thoughts)
+
+
 # litellm's name for it in a stream, of which it says at each piece that it ends by `stop`.
 _GEMINI = "vertex_ai_beta"
 
@@ -210,16 +229,21 @@ class _Watched:
         self._stream = stream
         self._model = model
         self._is_done = False
+        self._events = -1  # nobody counts them
         self.is_broken = False
         self.details: list[Any] = []
         stream._should_fail_on_clean_eof = lambda: False
         inner: Any = getattr(stream, "completion_stream", None)
         if hasattr(inner, "_iter_events"):
+            self._events = 0
             inner._iter_events = self._noting(inner._iter_events)
 
     def _noting(self, events: Any) -> Any:
         async def noted() -> AsyncGenerator[Any]:
             async for event in events():
+                if not event.data:  # a ping, on which OpenAI's client fails
+                    continue
+                self._events += 1
                 self._is_done = self._is_done or event.data.startswith("[DONE]")
                 yield self._read(event)
 
@@ -227,7 +251,7 @@ class _Watched:
 
     def _read(self, event: Any) -> Any:
         """Return an event as litellm may have it, with what it would lose taken note of."""
-        if not ('"error"' in event.data or '"reasoning_details"' in event.data):
+        if not _LOST.search(event.data):
             return event
         try:
             body = as_mapping(json.loads(event.data))
@@ -235,7 +259,12 @@ class _Watched:
             return event
         choices = objects(body.get("choices"))
         for choice in choices[:1]:
-            self.details += as_list(as_mapping(choice.get("delta")).get("reasoning_details"))
+            delta = as_mapping(choice.get("delta"))
+            self.details += as_list(delta.get("reasoning_details"))
+            if parts := objects(delta.get("content")):
+                delta |= {"content": joined_text(parts), "reasoning_content": _thought_in(parts)}
+                choice["delta"] = delta
+                event._data = json.dumps(body)
             if choice.get("finish_reason") == "error":
                 # litellm would raise here, before the usage that comes behind it.
                 self.is_broken = True
@@ -243,13 +272,27 @@ class _Watched:
                 event._data = json.dumps(body)
         return event
 
+    def reason(self) -> JSONObject:
+        """Return why a reply of Gemini ended, of which litellm says `stop` in a stream."""
+        exchange = running_exchange()
+        if exchange is None or self._stream.custom_llm_provider != _GEMINI:
+            return {}
+        if exchange.last_value("blockReason"):
+            return {"finish_reason": "content_filter"}
+        own = exchange.last_value("finishReason")
+        return {"provider_specific_fields": {"native_finish_reason": own}} if own != "STOP" else {}
+
     def is_known(self) -> bool:
         """Return whether it did; what litellm ends in other protocols has ended."""
-        stream = self._stream
+        stream, exchange = self._stream, running_exchange()
+        if self._events == 0 and not (exchange is not None and exchange.is_done()):
+            return False  # what came is no stream, a gateway's page for example
         if stream.custom_llm_provider == _GEMINI:
-            exchange = running_exchange()
-            return exchange is None or exchange.ended_with(b'"finishReason"') is not False
+            ends = (b'"finishReason"', b'"blockReason"')
+            return exchange is None or any(exchange.ended_with(e) is not False for e in ends)
         if stream.received_finish_reason or stream.intermittent_finish_reason or self._is_done:
+            return True
+        if exchange is not None and exchange.is_done():
             return True
         if stream.custom_llm_provider == "anthropic":
             return False  # its usage begins a stream

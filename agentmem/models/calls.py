@@ -78,6 +78,8 @@ def _arguments(value: object) -> tuple[JSONObject, str]:
         return {}, f"the arguments are larger than {MOST_ARGUMENT_BYTES} bytes; send less"
     try:
         parsed: Any = json.loads(text, parse_constant=_refuse)
+        if isinstance(parsed, str) and parsed.lstrip().startswith("{"):  # encoded twice
+            parsed = json.loads(parsed, parse_constant=_refuse)
     except RecursionError:
         return {}, "the arguments are nested too deeply"
     except ValueError as error:

@@ -15,7 +15,10 @@ from agentmem.models.plain import as_mapping
 from agentmem.models.wordings import bare_text
 from agentmem.values import JSONObject
 
-_CODES = ("code", "type", "status", "reason", "error_code", "__type")
+_CODES = (
+    *("code", "type", "status", "reason", "error_code", "__type"),
+    *("status_code", "error_type"),
+)
 _INSIDE = ("error", "errors", "detail", "details", "raw", "metadata", "message", "innererror")
 _DEPTH = 5
 
@@ -38,6 +41,8 @@ _STATUS_OF = {
     "not_found_error": 404,
     "not_found": 404,
     "request_too_large": 413,
+    "validation": 422,  # of Text Generation Inference, as `overloaded` is
+    "overloaded": 429,
     "rate_limit_error": 429,
     "rate_limit_exceeded": 429,
     "resource_exhausted": 429,
@@ -127,7 +132,7 @@ def gather(error: BaseException, sent: Sent) -> FailureEvidence:
     """
     chain = _chain(error)
     # A reply that litellm could make nothing of is no error's body.
-    is_error = sent.status >= 400 or "error" in sent.body
+    is_error = sent.status >= 400 or bool(sent.body.get("error"))
     bodies = [sent.body if is_error else {}, *(_body(one) for one in chain)]
     said = [value for body in bodies for value in _said(body)]
     cause = real_error(error)

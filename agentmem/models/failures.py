@@ -92,6 +92,12 @@ _POLICY_CODES = {
     "prohibited_content",
     "1301",  # Zhipu
 }
+# The request was taken, and what the model made of it was not: another try may bring a better one.
+_MODEL_CODES = {
+    "json_validate_failed",  # Groq
+    "tool_use_failed",
+    "output_parse_failed",
+}
 # Another cause than the size, for a request that may well be large.
 _OTHER_CODES = {
     "invalid_api_key",
@@ -100,10 +106,8 @@ _OTHER_CODES = {
     "invalid_schema",
     "invalid_tool_call",
     "invalid_value",
-    "json_validate_failed",
     "missing_required_parameter",
     "model_not_found",
-    "tool_use_failed",
     "unknown_parameter",
     "unsupported_parameter",
     "unsupported_value",
@@ -266,6 +270,8 @@ def _by_codes(found: FailureEvidence) -> Kind | None:
     names = found.names if found.status != 429 else frozenset[str]()
     if found.codes & _OVERFLOW_CODES or "ContextWindowExceededError" in names:
         return Kind.OVERFLOW if found.status != 429 else None
+    if found.codes & _MODEL_CODES:
+        return Kind.FAILING
     if found.codes & _POLICY_CODES or "ContentPolicyViolationError" in names:
         return Kind.REFUSED
     return None
@@ -304,7 +310,7 @@ def _by_status(found: FailureEvidence, sent: Sent) -> Kind | None:
     known = {403: Kind.FORBIDDEN, 404: Kind.MISSING, 408: Kind.SLOW}
     if status in known:
         return known[status]
-    return Kind.INVALID if 400 <= status < 500 and status not in (409, 425) else None
+    return Kind.INVALID if 400 <= status < 500 and status not in (409, 424, 425) else None
 
 
 def _may_be_large(found: FailureEvidence, sent: Sent) -> bool:

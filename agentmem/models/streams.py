@@ -17,6 +17,7 @@ from agentmem.values import JSONObject
 _TEXTS = ("content", "reasoning_content", "refusal")
 _LISTS = ("reasoning_items", "reasoning_details")
 _SPECIFIC = "provider_specific_fields"
+_LEGACY = "function_call"
 _AGAIN = "again"  # of a call without an id at the place of another one
 
 
@@ -80,6 +81,9 @@ class Assembly:
             self._think(block)
         for piece in objects(delta.get("tool_calls")):
             self._call(piece)
+        legacy = as_mapping(delta.get("function_call"))  # the form before tools, still in use
+        if legacy and set(self._at) <= {_LEGACY}:
+            self._call({"index": _LEGACY, "function": legacy})
         if specific := as_mapping(delta.get(_SPECIFIC)):
             self._message[_SPECIFIC] = _merged(as_mapping(self._message.get(_SPECIFIC)), specific)
 

@@ -311,7 +311,10 @@ class ModelActivity:
                 made = read_reply(reply, call, attempt=attempt)
             except ModelCallError as error:
                 raise paid.told(error, call.budget) from None
-            made = made.replace(message=self._with_checks(made.message, call.approve))
+            if any(asked.name in call.approve for asked in made.message.calls):
+                # The check runs the user's validators, which may block.
+                checked = await asyncio.to_thread(self._with_checks, made.message, call.approve)
+                made = made.replace(message=checked)
         self._cache.remember(call.prompt.memory, made.message)
         return made.replace(paid=paid.usage)
 

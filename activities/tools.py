@@ -136,26 +136,30 @@ async def _outlive_pause(call: "asyncio.Future[str | SystemExit]") -> str | Syst
 
 
 async def _call(tool: Tool, threads: ThreadPoolExecutor, arguments: JSONObject) -> str:
-    keywords = tool.signature.bind(arguments)
     limit = tool.spec.result_bytes
     loop = asyncio.get_running_loop()
 
-    async def in_loop(made: Callable[[], Any]) -> str:
+    def made() -> Any:
         _heartbeat_through(loop)
-        value: Any = await made()
+        # Checking is the user's code too, where a type has a validator.
+        return tool.function(**tool.signature.bind(arguments))
+
+    async def in_loop(value: Any) -> str:
+        _heartbeat_through(loop)
         # In the tool's own thread: a lazy result computes while it is read.
-        return await lazy_result_text(value, limit)
+        return await lazy_result_text(await value if inspect.isawaitable(value) else value, limit)
+
+    async def called() -> str:
+        return await in_loop(made())
 
     if inspect.iscoroutinefunction(tool.function):
-        return await _TOOLS.run(lambda: in_loop(lambda: tool.function(**keywords)))
+        return await _TOOLS.run(called)
     context = contextvars.copy_context()
-    value = await loop.run_in_executor(
-        threads, lambda: context.run(_in_thread, tool.function, keywords, limit, loop)
-    )
+    value = await loop.run_in_executor(threads, lambda: context.run(_in_thread, made, limit))
     if isinstance(value, str):
         return value
     # An async function behind a sync decorator, or an async generator.
-    return await _TOOLS.run(lambda: in_loop(lambda: _awaited(value)))
+    return await _TOOLS.run(lambda: in_loop(value))
 
 
 # One loop for all async tools: what they keep at module level, a client of httpx or a pool of
@@ -163,23 +167,13 @@ async def _call(tool: Tool, threads: ThreadPoolExecutor, arguments: JSONObject) 
 _TOOLS = GuestLoop("agentmem-async-tools")
 
 
-def _in_thread(
-    function: Callable[..., Any],
-    keywords: dict[str, Any],
-    limit: int,
-    loop: asyncio.AbstractEventLoop,
-) -> Any:
+def _in_thread(made: Callable[[], Any], limit: int) -> Any:
     """Return the result's text; what must be awaited comes back as it is."""
-    _heartbeat_through(loop)
     try:
-        value = function(**keywords)
+        value = made()
         return value if is_async(value) else result_text(value, limit)
     except StopIteration as error:  # no future can carry it: the wait would never end
         raise RuntimeError("the tool raised StopIteration") from error
-
-
-async def _awaited(value: Any) -> Any:
-    return await value if inspect.isawaitable(value) else value
 
 
 def _heartbeat_through(loop: asyncio.AbstractEventLoop) -> None:

@@ -27,8 +27,9 @@ REPAIRS = 2
 SAID_BYTES = 2_048
 """Encoded bytes of what a turn said before it failed, in the text of its error."""
 
-REFUSALS = ("refused", "invalid", "large")
-"""Kinds of failed calls that the same prompt would meet again."""
+REFUSALS = ("refused", "invalid", "large", "forbidden")
+"""Kinds of failed calls that the same prompt would meet again. A firewall before the model may
+forbid a text: the account had the right to ask, for the turn was accepted so far."""
 
 LEFT_OUT = "[This result is left out: the model's provider refused the request that held it.]"
 
@@ -119,9 +120,12 @@ class Loop:
         """
         if failed_call(error).kind not in REFUSALS:
             return ""
+        return self._leave_out_newest("refused-results")
+
+    def _leave_out_newest(self, patch: str) -> str:
         messages = self._memory.turn_messages()
         newest = [m for m in messages[self._taken :] if m.role is Role.TOOL_RESULT]
-        if not newest or not workflow.patched("refused-results"):
+        if not newest or not workflow.patched(patch):
             return ""
         for result in newest:
             self._memory.leave_out(result, LEFT_OUT)
@@ -198,9 +202,11 @@ class Loop:
             hint = f"; it may need more than max_tokens {agent.max_tokens}"
         elif reply.finish == "tool_limit":
             hint = f"; it wanted to call more tools than max_tool_calls {agent.max_tool_calls}"
+        # Some providers block a prompt by a reply without text; they would block it again.
+        left_out = self._leave_out_newest("blocked-results") if _is_blocked(reply) else ""
         raise TurnFailed(
             f"the model {agent.model} gave no answer: its reply has no text (finish reason "
-            f"{why}){hint}{self._said_before()}"
+            f"{why}){hint}{self._said_before()}{left_out}"
         )
 
     def _said_before(self) -> str:
@@ -248,7 +254,8 @@ class Loop:
             self._spend(counted(failed_call(error).paid))
             raise
         self._spend(reply.usage.plus(counted(reply.paid)))
-        self._taken = len(self._memory.turn_messages())
+        if not _is_blocked(reply):
+            self._taken = len(self._memory.turn_messages())
         return reply
 
     def _call(
@@ -299,9 +306,16 @@ def _has_room() -> bool:
     return workflow.info().get_current_history_size() < TURN_BYTES
 
 
+def _says_nothing(reply: ModelReply) -> bool:
+    return not reply.message.calls and not reply.message.text.strip()
+
+
 def _is_empty(reply: ModelReply) -> bool:
-    said_nothing = not reply.message.calls and not reply.message.text.strip()
-    return said_nothing and reply.finish != "content_filter"  # a refusal is an answer
+    return _says_nothing(reply) and reply.finish != "content_filter"  # a refusal is an answer
+
+
+def _is_blocked(reply: ModelReply) -> bool:
+    return _says_nothing(reply) and reply.finish == "content_filter"
 
 
 def _without_calls(reply: ModelReply) -> ModelReply:

@@ -12,7 +12,8 @@ The JSON form of a result, for every Python type:
     list, tuple, other sized    a list
     set                         a list in order: by value, or by the elements' JSON
     pydantic model, dataclass   an object of its fields
-    iterator, generator         a list, read up to the limit of the result
+    iterator, generator, and    a list, read up to the limit of the result
+      what else can be read
     async generator             the same, where it is the whole result
     numpy array or scalar       what its `tolist()` gives
     UUID, path, URL and alike   text; so is everything else, by `str()`
@@ -24,7 +25,7 @@ import inspect
 import math
 from collections.abc import (
     AsyncGenerator,
-    AsyncIterator,
+    AsyncIterable,
     Collection,
     Generator,
     Iterable,
@@ -38,7 +39,7 @@ from enum import Enum
 from typing import Any, cast
 
 from pydantic import BaseModel
-from pydantic_core import to_jsonable_python
+from pydantic_core import PydanticSerializationError, to_jsonable_python
 from temporalio.exceptions import FailureError
 
 from agentmem.contracts.calls import RESULT_BYTES
@@ -70,11 +71,11 @@ def result_text(value: Any, limit: int = RESULT_BYTES) -> str:
 
 async def lazy_result_text(value: Any, limit: int = RESULT_BYTES) -> str:
     """Return a tool's result as text, also of an async iterator; the rest is `result_text`'s."""
-    if not isinstance(value, AsyncIterator):
+    if not isinstance(value, AsyncIterable):
         return result_text(value, limit)
     found: list[JSONValue] = []
     reading = _Reading(limit)
-    items = cast("AsyncIterator[object]", value)
+    items = cast("AsyncIterable[object]", value)
     async for item in items:
         found.append(json_form(item, reading))
         reading.take(found[-1])
@@ -88,7 +89,7 @@ async def lazy_result_text(value: Any, limit: int = RESULT_BYTES) -> str:
 
 def is_async(value: object) -> bool:
     """Tell whether a result must be awaited or read in an event loop."""
-    return inspect.isawaitable(value) or isinstance(value, AsyncIterator)
+    return inspect.isawaitable(value) or isinstance(value, AsyncIterable)
 
 
 def error_text(error: BaseException) -> str:
@@ -175,7 +176,12 @@ def _of_container(value: Any, reading: _Reading) -> JSONValue:
         return reading.items(cast("Collection[Any]", value), COLLECTION_BYTES)
     if isinstance(value, Iterator):
         return reading.items(cast("Iterator[Any]", value), reading.limit)
-    return cast("JSONValue", to_jsonable_python(value, fallback=str))
+    try:
+        return cast("JSONValue", to_jsonable_python(value))
+    except PydanticSerializationError:  # no type that has a form of its own
+        if isinstance(value, Iterable):
+            return reading.items(cast("Iterable[object]", value), reading.limit)
+        return cast("JSONValue", to_jsonable_python(value, fallback=str))
 
 
 def _of_mapping(value: Mapping[Any, Any], reading: _Reading) -> JSONValue:

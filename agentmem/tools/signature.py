@@ -101,6 +101,11 @@ class Signature:
             raise ToolError(self._problems(error, arguments)) from error
         except ValueError as error:
             raise ToolError(f"The tool was not run: its arguments are not JSON: {error}") from error
+        except Exception as error:  # whatever a validator of the user's raises
+            why = f"{type(error).__name__}: {error}"
+            raise ToolError(
+                f"The tool was not run, its arguments could not be checked: {why}"
+            ) from error
 
     def _values(self, model: BaseModel) -> dict[str, Any]:
         return {name: getattr(model, f"p{n}") for n, name in enumerate(self.names)}

@@ -7,10 +7,11 @@ from datetime import date, timedelta
 from typing import Annotated, Any, Literal
 
 import pytest
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field
 
 from agentmem.contracts import ToolSpec
 from agentmem.errors import ConfigurationError, ToolError
+from agentmem.messages import ToolCall
 from agentmem.tools import tool, tool_spec
 from agentmem.tools.box import Tool, ToolBox, tool_schema
 
@@ -327,3 +328,25 @@ def test_two_functions_of_one_name_are_refused() -> None:
 
     with pytest.raises(ConfigurationError, match="two tools are named 'forecast'"):
         ToolBox([forecast, other])
+
+
+@pytest.mark.parametrize(
+    "error", [KeyError("x"), RuntimeError("odd"), TypeError("no"), ZeroDivisionError()]
+)
+def test_a_check_that_fails_is_told_to_the_model(error: Exception) -> None:
+    """Whatever a validator raises: no call runs, and no reply that was paid for is lost."""
+
+    def check(value: str) -> str:
+        raise error
+
+    @tool
+    def look(city: Annotated[str, AfterValidator(check)]) -> str:
+        """Look."""
+        return city
+
+    box = ToolBox([look])
+    found = box.checked(ToolCall(id="t1.s1.c0", name="look", arguments={"city": "Rome"}))
+    assert "could not be checked" in found.problem
+    assert type(error).__name__ in found.problem
+    with pytest.raises(ToolError, match="could not be checked"):
+        box.tools[0].signature.bind({"city": "Rome"})

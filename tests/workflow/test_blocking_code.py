@@ -6,9 +6,10 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
+from pydantic import AfterValidator, BaseModel
 from temporalio import activity
 from temporalio.client import Client
 from temporalio.testing import ActivityEnvironment
@@ -20,8 +21,9 @@ from agentmem.messages import Message, ToolCall
 from agentmem.testing import Request, call, reply
 from agentmem.tools import tool
 from agentmem.tools.box import ToolBox
+from agentmem.values import JSONObject
 from tests.providers.five_methods import FiveMethods
-from tests.stack import stack, task_failures
+from tests.stack import stack, task_failures, waiting_call
 from tests.tools import runs, sleepy
 
 entered, released = threading.Event(), threading.Event()
@@ -44,10 +46,10 @@ async def while_blocked(work: Any) -> Any:
     return await task
 
 
-def running(function: Callable[..., Any]) -> Any:
+def running(function: Callable[..., Any], arguments: JSONObject | None = None) -> Any:
     """Run a tool as its activity does."""
     [run] = tool_activities(ToolBox([function]))
-    wish = ToolCall(id="c", name=function.__name__)
+    wish = ToolCall(id="c", name=function.__name__, arguments=arguments or {})
     return ActivityEnvironment().run(run, ToolRun(reply="m1", call=wish))
 
 
@@ -122,6 +124,104 @@ async def test_a_tool_that_blocks_holds_up_no_loop(function: Any, text: str) -> 
     assert (message.content, message.failed) == (text, False)
 
 
+def checked(value: str) -> str:
+    """Check an argument, for long."""
+    return f"{value} and {block()}"
+
+
+Checked = Annotated[str, AfterValidator(checked)]
+
+
+class Form(BaseModel):
+    """An argument that checks itself."""
+
+    name: Checked
+
+
+@tool
+async def slow_check(name: Checked) -> str:
+    """Take an argument whose check blocks."""
+    return name
+
+
+@tool
+def slow_check_in_a_thread(name: Checked) -> str:
+    """Take the same, without a coroutine."""
+    return name
+
+
+@tool
+async def slow_form(form: Form) -> str:
+    """Take an object whose check blocks."""
+    return form.name
+
+
+SLOW_CHECKS: list[tuple[Any, JSONObject]] = [
+    (slow_check, {"name": "x"}),
+    (slow_check_in_a_thread, {"name": "x"}),
+    (slow_form, {"form": {"name": "x"}}),
+]
+
+
+@pytest.mark.parametrize(("function", "arguments"), SLOW_CHECKS)
+async def test_a_check_of_arguments_that_blocks_holds_up_no_loop(
+    function: Any, arguments: JSONObject
+) -> None:
+    """A type's validators are the user's code as well."""
+    message: Message = await while_blocked(running(function, arguments))
+    assert (message.content, message.failed) == ("x and free", False)
+
+
+@pytest.mark.parametrize("stream", ["false", "true"])
+@pytest.mark.parametrize(("function", "arguments"), SLOW_CHECKS)
+async def test_a_check_before_an_approval_holds_up_no_loop(
+    client: Client, tmp_path: Path, function: Any, arguments: JSONObject, stream: str
+) -> None:
+    """It runs where the model's reply is read."""
+    name = function.__name__
+    agents = f'[agents.a]\ntools = ["{name}"]\napprove = "all"\nstream = {stream}\n'
+    script = [reply(calls=[call(name, **arguments)]), reply("done")]
+    async with stack(client, tmp_path, script, agents=agents, extra=[function]) as s:
+        handle = await s.start(agent="a", session=True)
+        turn = asyncio.ensure_future(handle.execute_update("send", "go"))
+        waits = await while_blocked(waiting_call(handle, "t1.s1.c0"))
+        released.set()
+        await handle.execute_update("approve", {"call": waits, "ok": True})
+        assert await turn == "done"
+        assert len(s.model.requests) == 2
+
+
+class Rows:
+    """A cursor that can be read, and is no iterator itself."""
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(3))
+
+
+class Pages:
+    """The same, in a coroutine."""
+
+    def __init__(self, most: int = 3) -> None:
+        self.most = most
+
+    async def __aiter__(self) -> AsyncIterator[int]:
+        for number in range(self.most):
+            yield number
+
+
+@pytest.mark.parametrize("rows", [Rows, Pages, lambda: {"rows": Rows()}])
+async def test_what_can_be_read_is_read(rows: Callable[[], Any]) -> None:
+    """Cursors of databases are no iterators, and their text says nothing."""
+
+    @tool
+    def read() -> Any:
+        """Read."""
+        return rows()
+
+    message: Message = await running(read)
+    assert message.content in ("[0,1,2]", '{"rows":[0,1,2]}')
+
+
 async def endless() -> AsyncIterator[int]:
     """Count for ever."""
     for number in itertools.count():
@@ -133,6 +233,7 @@ ENDLESS: dict[str, Callable[[], Any]] = {
     "generator": lambda: ("" for _ in itertools.count()),
     "async generator": endless,
     "range": lambda: range(10**15),
+    "pages": lambda: Pages(10**15),
     "inside": lambda: {"rows": itertools.repeat({"a": [1, 2]}), "more": 1},
 }
 

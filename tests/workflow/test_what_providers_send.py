@@ -563,6 +563,9 @@ REFUSED = [
     fail(400, "the tool result is unacceptable"),
     fail(400, {"error": {"message": "输入不合规", "code": "data_inspection_failed"}}),
     fail(422, "cannot process entity"),
+    fail(403, "<html>Request blocked</html>"),
+    reply("", finish="content_filter"),
+    reply(None, finish="content_filter", extra={"reasoning_content": "hm"}),
 ]
 
 
@@ -614,16 +617,21 @@ async def test_a_result_that_the_provider_took_stays(client: Client, tmp_path: P
 
 async def test_a_refused_result_in_an_own_workflow(client: Client, tmp_path: Path) -> None:
     """The same loop: the next question is answered."""
+    refusal = REFUSED[:1]
 
     def script(request: Request) -> Reply:
         if b"Rome: 20" in request.raw:
-            return fail(400, POLICY)
+            return refusal[0]
         if last_user_text(request.messages) == "how warm?":
             return reply(calls=[call("get_temp", city="Rome")])
         return reply("still here")
 
     asked = [["openai/m", "how warm?"], ["openai/m", "hello?"]]
     async with stack(client, tmp_path, script, **ALL) as s:
-        result = await s.run("Asking", asked, {"tools": ["get_temp"]})
-    assert result["answers"][0].startswith("failed: the model openai/m refuses")
-    assert result["answers"][1] == "still here"
+        for refusal[0] in (REFUSED[0], *REFUSED[-3:]):
+            for stream in (False, True):
+                options = {"tools": ["get_temp"], "stream": stream}
+                first, second = (await s.run("Asking", asked, options))["answers"]
+                assert first.startswith("failed: ")
+                assert "The results of get_temp, which it refused" in first
+                assert second == "still here"

@@ -114,6 +114,10 @@ _OTHER_CODES = {
 }
 _PROMPT_PARAMS = ("messages", "input", "prompt", "contents", "max_tokens", "max_completion_tokens")
 
+# A server's trouble under 500: a conflict, a part that failed (TGI), too early, no capacity (Groq),
+# a connection that somebody between closed.
+_PASSING = (409, 424, 425, 498, 499)
+
 SMALLEST_CONTEXT = 4_096
 """Tokens of a context that nobody knows: few models in use have a smaller one."""
 
@@ -310,7 +314,7 @@ def _by_status(found: FailureEvidence, sent: Sent) -> Kind | None:
     known = {403: Kind.FORBIDDEN, 404: Kind.MISSING, 408: Kind.SLOW}
     if status in known:
         return known[status]
-    return Kind.INVALID if 400 <= status < 500 and status not in (409, 424, 425) else None
+    return Kind.INVALID if 400 <= status < 500 and status not in _PASSING else None
 
 
 def _may_be_large(found: FailureEvidence, sent: Sent) -> bool:

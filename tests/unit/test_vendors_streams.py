@@ -37,12 +37,12 @@ async def models() -> AsyncIterator[Models]:
 
 
 @asynccontextmanager
-async def serving(body: str, kind: str) -> AsyncGenerator[str]:
+async def serving(body: str, kind: str, status: int = 200) -> AsyncGenerator[str]:
     """Answer every request with this; gives the address."""
 
     async def answer(http: web.Request) -> web.StreamResponse:
         await http.read()
-        response = web.StreamResponse(headers={"Content-Type": kind})
+        response = web.StreamResponse(status=status, headers={"Content-Type": kind})
         await response.prepare(http)
         await response.write(body.encode())
         await response.write_eof()
@@ -59,13 +59,15 @@ async def serving(body: str, kind: str) -> AsyncGenerator[str]:
         await runner.cleanup()
 
 
-async def asked(model: str, body: str, kind: str = SSE, *, stream: bool = True) -> ModelReply:
+async def asked(
+    model: str, body: str, kind: str = SSE, *, stream: bool = True, status: int = 200
+) -> ModelReply:
     """Ask a model whose server answers so, by models of its own, which know no rate limit."""
     own = Models(timeout=timedelta(seconds=2.3))
     call = ModelCall(
         prompt=Prompt(memory="wm0", view=["m1"]), reply="m2", turn=1, model=model, tools=["look"]
     )
-    async with serving(body, kind) as address:
+    async with serving(body, kind, status) as address:
         request: JSONObject = {
             "model": model,
             "messages": [{"role": "user", "content": "where?"}],
@@ -80,11 +82,11 @@ async def asked(model: str, body: str, kind: str = SSE, *, stream: bool = True) 
 
 
 async def failed(
-    model: str, body: str, kind: str = SSE, *, stream: bool = True
+    model: str, body: str, kind: str = SSE, *, stream: bool = True, status: int = 200
 ) -> tuple[str, bool]:
     """Return the kind of a failed call, and whether it is final."""
     with pytest.raises(ModelCallError) as caught:
-        await asked(model, body, kind, stream=stream)
+        await asked(model, body, kind, stream=stream, status=status)
     [detail] = caught.value.details
     assert isinstance(detail, FailedCall)
     return detail.kind, caught.value.non_retryable
@@ -144,6 +146,17 @@ async def test_an_error_with_the_status_of_a_reply(models: Models, code: int) ->
     expected = {400: ("invalid", True), 429: ("limited", False), 503: ("down", False)}[code]
     for body in (VLLM | {"code": code, "type": "?"}, {"error": {"code": code, "message": "?"}}):
         assert await failed("openai/m", json.dumps(body), JSON, stream=False) == expected
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("status", [409, 424, 425, 498, 499])
+async def test_a_servers_own_trouble_is_tried_again(
+    models: Models, status: int, *, stream: bool
+) -> None:
+    """Under 500 as well: a part that failed, no capacity, a connection closed between."""
+    body = json.dumps({"error": {"message": "?", "type": "nobody_knows"}})
+    found = await failed("openai/m", body, JSON, stream=stream, status=status)
+    assert found == ("failing", False)
 
 
 @pytest.mark.parametrize("code", ["tool_use_failed", "json_validate_failed", "output_parse_failed"])

@@ -88,6 +88,11 @@ class WorkingMemory(Conversation):
         refuse_unkeepable(fields, role)
         if role == "reasoning":
             return self.hold(**fields).id
+        if role == "tool_result" and not self.log.has_call(fields["call"]):
+            raise InvalidInput(
+                f"no call {fields['call']!r:.100} in {self.name} that this result answers; "
+                "memorize the tool_call before it, and give the id that the call has there"
+            )
         if role == "tool_result" and (known := self.log.result(fields["call"])):
             raise InvalidInput(
                 f"the call {fields['call']!r:.100} has a result already, {known.id}; forget that "

@@ -56,7 +56,9 @@ def set_one(driver: Driver, place: Place, checked: CheckedWrite, at: datetime) -
     return version
 
 
-def set_if_missing(connection: Connection, place: Place, checked: CheckedWrite, at: datetime) -> int:
+def set_if_missing(
+    connection: Connection, place: Place, checked: CheckedWrite, at: datetime
+) -> int:
     """Do the same in a transaction, unless it was done already; return the version."""
     key = checked.write.key
     hold(connection, place, [key])

@@ -9,7 +9,14 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationErrorCategory
 
 from activities.heartbeat import heartbeating
-from activities.queries import Handle, fetch_lacking, fetch_page, is_gone, run_of
+from activities.queries import (
+    Handle,
+    fetch_lacking,
+    fetch_page,
+    is_gone,
+    run_of,
+    was_reset,
+)
 from agentmem.contracts import Delivered, Delivery, ScopeRef
 from agentmem.errors import AgentMemError, ProviderError
 from agentmem.memory.providers.protocol import SessionLedger, TransactionalProvider
@@ -102,6 +109,9 @@ async def deliver(
 ) -> int:
     """Append what a scope's transcript lacks of a run's working memory.
 
+    A run that was reset has nothing to give: the run that goes on instead brings what was kept of
+    it, and the rest was taken away.
+
     Args:
         provider: The opened store.
         handle: The run's, pinned.
@@ -119,6 +129,8 @@ async def deliver(
         ProviderError: The store failed.
         TimeoutError: The store took over ten seconds for one step.
     """
+    if await was_reset(handle):
+        return 0
     lacking = await fetch_lacking(handle, memory, store, ended=ended)
     session = lacking.session
     if known and not (

@@ -87,6 +87,22 @@ async def fetch_lacking(handle: Handle, memory: str, store: ScopeRef, *, ended: 
     return await _asked(handle, LACKING_QUERY, [memory, store, ended], Lacking)
 
 
+async def was_reset(handle: Handle) -> bool:
+    """Tell whether a run was given up for another one by `temporal workflow reset`.
+
+    Raises:
+        AgentMemError: The server does not say.
+    """
+    try:
+        found = await handle.describe(rpc_timeout=_RPC_TIMEOUT)
+    except RPCError as error:
+        raise AgentMemError(
+            f"the workflow could not be looked at: {error}",
+            non_retryable=error.status is RPCStatusCode.NOT_FOUND,
+        ) from error
+    return bool(found.raw_description.workflow_extended_info.reset_run_id)
+
+
 def is_gone(error: AgentMemError) -> bool:
     """Tell whether a run could not be read because the server does not have it any more."""
     cause = error.__cause__

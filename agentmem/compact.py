@@ -1,6 +1,6 @@
 """Keeping prompts within bounds: compaction when it is due, and what follows an overflow."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from functools import partial
 
 from temporalio import workflow
@@ -179,12 +179,22 @@ class Compaction:
         self._spend(made.usage.plus(counted(made.paid)))
         wanted = set(ids)
         replaced = [m for group in memory.log.groups for m in group if m.id in wanted]
-        # Other code of the workflow may have forgotten some of them meanwhile.
-        is_same = [message.id for message in replaced] == ids
+        # Other code of the workflow may have forgotten some of them meanwhile, or answered a call.
+        is_same = [message.id for message in replaced] == ids and not self._grew(wanted)
         if not is_same or not fits(made.message, replaced, memory.settings):
-            why = "the summary is no smaller" if is_same else "messages were forgotten meanwhile"
+            why = "the summary is no smaller" if is_same else "its messages changed meanwhile"
             workflow.logger.warning("%s is not summarised: %s", memory.name, why)
             return False
         memory.summarise(ids, made.message)
         self._failed_in = 0
         return True
+
+    def _grew(self, ids: Set[str]) -> bool:
+        """Tell whether groups that a summary is to stand for have results that it knows nothing of.
+
+        Args:
+            ids: Of their messages when the summary was asked for.
+        """
+        groups = [group for group in self._memory.log.groups if group[0].id in ids]
+        grew = any(message.id not in ids for group in groups for message in group)
+        return grew and workflow.patched("late-results")

@@ -18,6 +18,9 @@ CODE_CALLS = "t0."
 THOUGHT = "thought"
 """The type of a reasoning part that is never sent: what a model thought inside of its text."""
 
+IN_CONTENT = ("thinking", "redacted_thinking", "reasoning")
+"""The types of reasoning that may stand among the parts of a reply's content."""
+
 
 class Role(StrEnum):
     """Who speaks in a message."""

@@ -74,3 +74,23 @@ class Confiding:
         answer = await friend(said)
         await memory.append_transcript(facts.store)
         return answer
+
+
+@workflow.defn
+class Storing:
+    """Writes facts by code and by a model's tools, forgets a whole scope, and keeps its words."""
+
+    @workflow.run
+    async def run(self, scope: str, said: str) -> str:
+        """Return what the model answers."""
+        memory = working_memory()
+        facts = long_term_memory(sqlite("facts.db"), "friend", scope)
+        await facts.memorize("old", 1)
+        await facts.forget()
+        await facts.memorize("kept", 1)
+        await facts.memorize("gone", 1)
+        await facts.forget("gone")
+        friend = await agent("Be a friend.", working_memory=memory, long_term_memory=facts)
+        answer = await friend(said)
+        await memory.append_transcript(facts.store)
+        return answer

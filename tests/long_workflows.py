@@ -1,6 +1,7 @@
 """Workflows with long conversations, in a light module: the sandbox imports it for each run."""
 
 import asyncio
+import json
 from typing import Any
 
 from temporalio import workflow
@@ -111,3 +112,65 @@ class LongTalk:
         answers = [await assistant("first question"), await assistant("second question")]
         keys = conversation.keys()
         return [*answers, keys[0], keys[-1]]
+
+
+@tool
+async def look(number: int) -> str:
+    """Look for a while."""
+    await asyncio.sleep(0.5)
+    return f"seen {number}"
+
+
+@workflow.defn
+class Interfering:
+    """Does something to a conversation while tools that a turn called are at work."""
+
+    @workflow.run
+    async def run(self, question: str, what: str) -> dict[str, Any]:
+        """Return what came of it, the answer, and what is in view.
+
+        Args:
+            question: The question, whose answer takes tools.
+            what: `answer`: memorize a result of the first call. `forget`: forget the calls.
+                `forget all`: and all else that is in view.
+        """
+        memory = working_memory()
+        assistant = await agent("Be brief.", working_memory=memory, tools=["look"])
+        answering = asyncio.create_task(assistant(question))
+        await workflow.wait_condition(lambda: memory.recall()[-1:] != memory.recall()[:1])
+        (said, *_, made) = memory.recall()
+        came: Any = None
+        if what == "answer":
+            called = json.loads(made["content"])["calls"][0]["id"]
+            result = {"call_id": called, "output": "mine"}
+            try:
+                came = await memory.memorize("tool_result", json.dumps(result))
+            except InvalidInput as error:
+                came = error.message
+        else:
+            came = await memory.forget(made["id"])
+        if what == "forget all":
+            came += await memory.forget(said["id"])
+            await memory.memorize("user", "never mind, say hello")
+        return {"came": came, "answer": await answering, "recall": memory.recall()}
+
+
+@workflow.defn
+class Answering:
+    """Calls a tool by code, and has its result when a summary of the call is being made."""
+
+    @workflow.run
+    async def run(self, question: str, memory: dict[str, Any]) -> list[dict[str, str]]:
+        """Return what is in view when the question is answered."""
+        conversation = working_memory(**memory)
+        calls = [{"id": "k", "name": "measure", "arguments": {"why": "w" * 4_000}}]
+        await conversation.memorize("user", "measure it")
+        await conversation.memorize("tool_call", json.dumps({"calls": calls}))
+        await conversation.memorize("user", "and tell me")
+        assistant = await agent("Be brief.", working_memory=conversation)
+        answering = asyncio.create_task(assistant(question))
+        await workflow.sleep(0.2)
+        result = {"call_id": "k", "output": "it is 4821 long"}
+        await conversation.memorize("tool_result", json.dumps(result))
+        await answering
+        return conversation.recall()

@@ -7,6 +7,7 @@ A model's reply is one message. As entries it shows as up to three, `reasoning`,
 import json
 import math
 from collections.abc import Mapping, Sequence
+from types import NoneType
 from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
@@ -14,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from agentmem.contracts.calls import PAGE_BYTES
 from agentmem.errors import InvalidInput
 from agentmem.inputs import MESSAGE_BYTES
-from agentmem.messages import CODE_CALLS, Message, Role, ToolCall
+from agentmem.messages import CODE_CALLS, IN_CONTENT, THOUGHT, Message, Role, ToolCall
 from agentmem.values import JSONObject, JSONValue, clip, dump_json, encoded_size
 
 Entry = dict[str, str]
@@ -155,7 +156,9 @@ def parse_entry(
     _refuse_unsendable(content, role)
     if role in _TEXTS:
         if not content.strip():
-            raise InvalidInput(f"a {role} message has no text; no model takes an empty message")
+            raise InvalidInput(
+                f"a {role} message has no text; no model takes an empty message, so leave it out"
+            )
         return {"role": Role(role), "content": content}, {}
     if role == "tool_call":
         return _call_fields(_read(_Calls, content, role).calls, number)
@@ -292,19 +295,40 @@ def _call_fields(calls: Sequence[_Call], number: int) -> tuple[JSONObject, dict[
     return {"role": Role.ASSISTANT, "calls": made}, names
 
 
+_Needs = Mapping[str, tuple[type | tuple[type, ...], bool]]
+_NEEDS: Mapping[str, _Needs] = {
+    "thinking": {"thinking": (str, False), "signature": ((str, NoneType), False)},
+    "redacted_thinking": {"data": (str, True)},
+    "reasoning_content": {"text": (str, False)},
+    "reasoning_details": {"value": ((list, dict), True)},
+    "reasoning_items": {"value": ((list, dict), True)},
+    "content": {"part": (dict, True)},
+    THOUGHT: {"text": (str, True)},
+}
+"""Of each type of reasoning part what a provider is sent: the kind of value, and if it must be
+there. Parts of other types are sent to none."""
+
+
 def _parts(reasoning: _Reasoning) -> list[JSONObject]:
     """Return the reasoning parts of an entry as messages hold them."""
     for at, part in enumerate(reasoning.opaque):
-        needs = {"type": str} | ({"part": dict} if part.get("type") == "content" else {})
-        for name, kind in needs.items():
-            if not isinstance(part.get(name), kind):
-                raise InvalidInput(
-                    f"a reasoning message: opaque[{at}].{name} is missing or of another kind; give "
-                    "opaque as recall() shows it, or text alone"
-                )
+        kind = part.get("type")
+        wrong = "" if isinstance(kind, str) else "type"
+        for name, (wanted, must) in _NEEDS.get(str(kind), {}).items():
+            if (must or name in part) and not isinstance(part.get(name), wanted):
+                wrong = name
+        if kind == "thinking" and not wrong and not (part.get("thinking") or part.get("signature")):
+            wrong = "thinking"
+        if kind == "content" and not wrong and part["part"].get("type") not in IN_CONTENT:
+            wrong = "part.type"
+        if wrong:
+            raise InvalidInput(
+                f"a reasoning message: opaque[{at}].{wrong} is missing or of another kind; give "
+                "opaque as recall() shows it, or text alone"
+            )
     parts = list(reasoning.opaque)
     if not parts and reasoning.text.strip():
         parts = [{"type": "reasoning_content", "text": reasoning.text}]
     if not parts:
-        raise InvalidInput("a reasoning message has neither text nor opaque parts")
+        raise InvalidInput("a reasoning message has neither text nor opaque parts; leave it out")
     return parts

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from itertools import takewhile
 
 from agentmem.memory.compaction import shortened
-from agentmem.messages import Group, Message, Role
+from agentmem.messages import CODE_CALLS, Group, Message, Role
 
 
 class MessageLog:
@@ -78,6 +78,17 @@ class MessageLog:
         """Return the result of a call; None if it has none, or none any more."""
         group = self._calling(call_id) or []
         return next((message for message in group[1:] if message.call == call_id), None)
+
+    def has_call(self, call_id: str) -> bool:
+        """Tell whether the conversation has a call, so that a result of it can be kept."""
+        return self._calling(call_id) is not None
+
+    def waits(self, call_id: str, turn: int) -> bool:
+        """Tell whether a call that a turn's model made never had a result."""
+        group = self._calling(call_id)
+        if group is None or group[0].turn != turn or call_id.startswith(CODE_CALLS):
+            return False
+        return all(message.call != call_id for message in self._messages.values())
 
     def forget(self, message_id: str) -> list[str]:
         """Take a message out, an assistant message with the results of its calls.

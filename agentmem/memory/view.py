@@ -68,7 +68,8 @@ def select(
     """Choose what is in view.
 
     The running turn is always in view, from its question on, whatever the window and the budget.
-    So is a summary, which stands first. Before the turn, groups are taken whole, from the newest
+    So is a summary, which stands first; one that code memorized is shown shortened where it takes
+    over half of the budget. Before the turn, groups are taken whole, from the newest
     back, while they fit the window (messages) and the budget (estimated tokens); the first of them
     is the user's, unless nothing at all stands before it.
 
@@ -156,9 +157,11 @@ def _shortened(kept: Sequence[Group], max_tokens: int, size: Callable[[Message],
     """Show groups that must all be in view and are over the budget."""
     front = list(kept[:1]) if kept[0][0].role is Role.SUMMARY else []
     work = kept[len(front) :]
+    most = max(CLIPPED_BYTES // 4, max_tokens // 2)
+    shorter = {m.id: most * 4 for group in front for m in group if size(m) > most}
+    room = max_tokens - min(_tokens(front, size), most)
     if not work:
-        return View(messages=list(front[0]))
-    room = max_tokens - _tokens(front, size)
+        return View(messages=list(front[0]), clipped=shorter)
     whole = {latest_calls(work), len(work) - 1}
     if _opens(work[0]):
         whole.add(0)
@@ -175,7 +178,7 @@ def _shortened(kept: Sequence[Group], max_tokens: int, size: Callable[[Message],
         following = next(group for group in work[place:] if group[0].id not in gone)
         notes[following[0].id] = _note(left)
     messages = [message for group in (*front, *shown) for message in group]
-    return View(messages=messages, clipped=clipped, notes=notes)
+    return View(messages=messages, clipped=shorter | clipped, notes=notes)
 
 
 def _earlier(
@@ -221,8 +224,7 @@ def _newest(groups: Sequence[Group], room: int, size: Callable[[Message], int]) 
 
 def _can_be_cut(message: Message) -> bool:
     # A signature fits only what it signed: such a message is shown whole or not at all.
-    signed = message.reasoning or message.fields or message.calls
-    return not signed and message.role is not Role.SUMMARY
+    return not (message.reasoning or message.fields or message.calls)
 
 
 def _tokens(groups: Sequence[Group], size: Callable[[Message], int]) -> int:

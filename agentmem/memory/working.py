@@ -76,8 +76,8 @@ class WorkingMemory(Conversation):
             InvalidInput: The role is none of these, or the content is nothing that a model, a
                 store or a history takes: no text, empty, over 1 MiB, no JSON, a number that is
                 not finite, half of a surrogate pair, calls without an id of their own, a result
-                that answers no call or one that is answered. The message names the place and
-                says what to do.
+                that answers no call, one that is answered or one of the running turn whose tool
+                is at work. The message names the place and says what to do.
         """
         held = self._held
         number = self.log.next if held is None else int(held.id[1:])
@@ -88,14 +88,31 @@ class WorkingMemory(Conversation):
         refuse_unkeepable(fields, role)
         if role == "reasoning":
             return self.hold(**fields).id
+        if role == "tool_result" and not self.log.has_call(fields["call"]):
+            raise InvalidInput(
+                f"no call {fields['call']!r:.100} in {self.name} that this result answers; "
+                "memorize the tool_call before it, and give the id that the call has there"
+            )
         if role == "tool_result" and (known := self.log.result(fields["call"])):
             raise InvalidInput(
                 f"the call {fields['call']!r:.100} has a result already, {known.id}; forget that "
                 "before"
             )
+        if role == "tool_result" and self._is_at_work(fields["call"]):
+            raise InvalidInput(
+                f"the call {fields['call']!r:.100} is the running turn's, and its tool gives its "
+                "result; forget that when it is there, and give yours"
+            )
         made = self.add(**fields)
         self._given |= names
         return made.id
+
+    def _is_at_work(self, call_id: str) -> bool:
+        """Tell whether a call is one that the running turn waits for."""
+        if not self.running or not self.log.waits(call_id, self.turn):
+            return False
+        # Asked only where it matters: a marker takes an event of the history.
+        return not workflow.in_workflow() or workflow.patched("calls-at-work")
 
     def recall(self) -> list[Entry]:
         """Return what is in view, oldest first, as `{"id", "role", "content"}`.
@@ -110,9 +127,10 @@ class WorkingMemory(Conversation):
         Its text and every quote of it leave long-term memory's transcript too, with the next
         append: after the next turn, or by `append_transcript`.
 
-        An assistant message goes with the results of its calls. Of a single tool result only the
-        text goes: its call is then answered by a note. A message that a summary stands for goes
-        from the transcript; what the summary says of it stays until that is forgotten too.
+        An assistant message goes with the results of its calls, those to come included. Of a
+        single tool result only the text goes: its call is then answered by a note. A message that
+        a summary stands for goes from the transcript; what the summary says of it stays until that
+        is forgotten too.
 
         Returns:
             The ids of all messages that went, this one first; none if it was gone already.

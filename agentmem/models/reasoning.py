@@ -7,12 +7,11 @@ their `value`. On a request each stands where it came from. A `thought` with its
 between tags in the model's text: it is kept for people, and no provider takes it back.
 """
 
-from agentmem.messages import THOUGHT, Message
+from agentmem.messages import IN_CONTENT, THOUGHT, Message
 from agentmem.models.plain import as_mapping, objects
 from agentmem.values import JSONObject
 
 _BLOCKS = ("thinking", "redacted_thinking")
-_IN_CONTENT = (*_BLOCKS, "reasoning")
 _LISTS = ("reasoning_details", "reasoning_items")
 _SPECIFIC = "provider_specific_fields"
 
@@ -31,7 +30,7 @@ def read_reasoning(message: JSONObject) -> list[JSONObject]:
     parts += [
         {"type": "content", "part": part}
         for part in (*objects(message.get("content")), *objects(specific.get("content")))
-        if part.get("type") in _IN_CONTENT
+        if part.get("type") in IN_CONTENT
     ]
     for name in _LISTS:
         value = message.get(name) or specific.get(name)

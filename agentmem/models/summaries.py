@@ -101,6 +101,7 @@ def parts(
         clipped: Ids of messages that matter less, with the encoded bytes that each may take.
     """
     before = "\n\n".join(m.text for m in messages if m.role is Role.SUMMARY)
+    before = _excerpt(before, PART_BYTES)  # one that code memorized may be of any size
     said = [message for message in messages if message.role is not Role.SUMMARY]
     fair = fair_limit([encoded_size(message.text) for message in said], MATERIAL_BYTES)
     limit = max(LEAST_BYTES, fair)

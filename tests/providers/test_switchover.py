@@ -13,7 +13,7 @@ import asyncpg
 import pytest
 from sqlalchemy import Connection, text
 
-from agentmem.errors import ProviderError
+from agentmem.errors import ProviderError, StoreUnavailable
 from agentmem.memory.providers import postgresql
 from agentmem.memory.providers.sql import SqlProvider
 from tests.postgres import embedded, standby
@@ -142,7 +142,6 @@ async def test_a_pool_of_dead_connections_fails_nobody(postgresql_url: str) -> N
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
             "WHERE datname = current_database() AND pid <> pg_backend_pid()",
         )
-        await asyncio.sleep(0.5)  # backends end after the call, and clients read of it
         await everywhere(use, 8)
     assert await idle(store)
     await store.close()
@@ -197,7 +196,10 @@ async def test_a_server_that_only_reads_is_read_and_says_so_to_writers(pair: Pai
         with pytest.raises(ProviderError, match=r"25006\); its server takes no writes") as failed:
             await write
         assert not failed.value.non_retryable
-    for one in (store, writer):
+    nobody = on_postgresql(pair.url(folder(pair.standby), folder(pair.standby)))
+    with pytest.raises(StoreUnavailable, match="none of the hosts of its URL takes writes now"):
+        await nobody.recall("a", "s", "k")
+    for one in (store, writer, nobody):
         await one.close()
 
 

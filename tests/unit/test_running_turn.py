@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from agentmem.memory.view import CLIPPED_BYTES, NOTE_BYTES, SHORTENED_BYTES
 from agentmem.memory.working import WorkingMemory
 from agentmem.messages import Message, Role, ToolCall, estimate_tokens, from_ranges
-from agentmem.models.rendering import render
+from agentmem.models.rendering import SUMMARY, render
 from agentmem.testing.strict import violations
 from agentmem.values import JSONObject, encoded_size
 
@@ -232,6 +232,27 @@ async def test_memorize_in_the_middle_of_a_turn_pushes_nothing_out(role: str, co
     shown = [str(m["content"]).split()[0] for m in sent if m["role"] == "tool"]
     assert {"t1.s1.c0", "t1.s1.c1", "t1.s2.c0"} <= set(shown) or noted(sent)
     assert sent_for(turn.replies[-1], sent), "code's own calls are not the latest of the model"
+
+
+@pytest.mark.parametrize("max_tokens", [100, 1_000, 4_000])
+@pytest.mark.parametrize("is_first", [True, False])
+async def test_a_summary_that_code_memorized_leaves_room_for_the_turn(
+    max_tokens: int, is_first: bool
+) -> None:
+    """One over half of the budget is shown shortened, with a note; the question stays whole."""
+    memory = WorkingMemory(max_tokens=max_tokens)
+    if is_first:
+        await memory.memorize("summary", "s" * 60_000)
+    turn = Turn(memory, "q: read the file that I named")
+    turn.step(100)
+    if not is_first:
+        await memory.memorize("summary", "s" * 60_000)
+    sent = turn.sent()
+    assert asked(sent)["content"] == "q: read the file that I named"
+    [told] = [str(m["content"]) for m in sent if str(m["content"]).startswith(SUMMARY)]
+    assert "bytes in full]" in told
+    assert len(told) < 4 * max_tokens + len(SUMMARY)
+    assert calls_in(sent) == 1
 
 
 async def test_a_turn_whose_question_was_forgotten_is_still_asked() -> None:

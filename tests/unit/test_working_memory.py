@@ -292,6 +292,7 @@ async def test_what_no_model_takes_is_refused(role: str, content: Any) -> None:
     assert memory.keys() == []
 
 
+PART = '{"opaque": [{"type": %s}]}'
 ONE_CALL = '{{"calls": [{{"id": "k", "name": "look", "arguments": {}}}]}}'
 
 
@@ -318,9 +319,19 @@ ONE_CALL = '{{"calls": [{{"id": "k", "name": "look", "arguments": {}}}]}}'
         ("tool_result", '{"call_id": "open", "output": -Infinity}', "output is no finite"),
         ("tool_result", '{"call_id": "open", "output": ["\\ud800"]}', "output[0] holds half"),
         ("tool_result", '{"call_id": "done", "output": "x"}', "has a result already, m2"),
+        ("tool_result", '{"call_id": "none", "output": "x"}', "memorize the tool_call before it"),
         ("reasoning", '{"opaque": [{"type": "content"}]}', "opaque[0].part is missing"),
         ("reasoning", '{"opaque": [{"thinking": "hm"}]}', "opaque[0].type is missing"),
         ("reasoning", '{"opaque": [{"type": "thinking", "thinking": NaN}]}', "opaque[0].thinking"),
+        ("reasoning", PART % '"thinking"', "opaque[0].thinking is missing"),
+        ("reasoning", PART % '"thinking", "thinking": 5', "opaque[0].thinking is missing"),
+        ("reasoning", PART % '"thinking", "signature": {}', "opaque[0].signature is missing"),
+        ("reasoning", PART % '"redacted_thinking"', "opaque[0].data is missing"),
+        ("reasoning", PART % '"reasoning_content", "text": {}', "opaque[0].text is missing"),
+        ("reasoning", PART % '"reasoning_items"', "opaque[0].value is missing"),
+        ("reasoning", PART % '"reasoning_details", "value": "x"', "opaque[0].value is missing"),
+        ("reasoning", PART % '"content", "part": {"type": "text"}', "opaque[0].part.type is"),
+        ("reasoning", PART % '"content", "part": {}', "opaque[0].part.type is missing"),
         ("reasoning", '{"text": " "}', "neither text nor opaque"),
         ("reasoning", '"hm"', "the content: "),
         ("summary", " ", "has no text"),
@@ -443,6 +454,16 @@ async def test_reasoning_becomes_one_message_with_the_reply_that_follows() -> No
     assert await memory.forget(gone) == [gone]
     await memory.memorize("assistant", "so")
     assert memory.recall()[-1] == {"id": "m5", "role": "assistant", "content": "so"}
+
+
+async def test_what_is_refused_leaves_reasoning_to_its_reply() -> None:
+    """Reasoning still waits for its reply after a result that answers no call."""
+    memory = working_memory()
+    await memory.memorize("user", "look")
+    first = await memory.memorize("reasoning", '{"text": "hm"}')
+    with pytest.raises(InvalidInput, match="that this result answers"):
+        await memory.memorize("tool_result", '{"call_id": "none", "output": 1}')
+    assert await memory.memorize("assistant", "well") == first
 
 
 async def test_forgetting_returns_what_went() -> None:

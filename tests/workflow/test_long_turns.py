@@ -10,12 +10,16 @@ import pytest
 from temporalio.client import Client
 
 from agentmem.models.rendering import OPENED, SUMMARY
+from agentmem.models.summaries import FORM
 from agentmem.testing import Reply, Request, call, fail, reply
 from tests.long_workflows import (
     FILE_BYTES,
+    Answering,
+    Interfering,
     Meddling,
     Memorizing,
     ending,
+    look,
     opening,
     read_file,
     read_page,
@@ -29,7 +33,7 @@ from workflows.agent import AgentWorkflow
 
 pytestmark = pytest.mark.timeout(120)
 
-EXTRA = [Own, Meddling, Memorizing, read_file, read_page, ping]
+EXTRA = [Own, Answering, Interfering, Meddling, Memorizing, look, read_file, read_page, ping]
 PLAIN: dict[str, Any] = {"max_tokens": 50_000}
 COMPACTING = {**PLAIN, "compact_model": "openai/summariser"}
 QUESTION = "compare the files"
@@ -219,6 +223,59 @@ async def test_what_code_adds_in_a_turn_pushes_nothing_of_it_out(
     told = "".join([*summaries(last), *results(last)])
     assert [n for n in range(1, 4) if opening(n) not in told] == []
     assert QUESTION in [m.get("content") for m in last.messages]
+
+
+@pytest.mark.parametrize("what", ["answer", "forget", "forget all"])
+async def test_code_cannot_come_between_a_turn_and_its_tools(
+    client: Client, tmp_path: Path, what: str
+) -> None:
+    """A tool's result is shown whatever code does, but where code forgot its call."""
+    turns: list[Request] = []
+
+    def script(request: Request) -> Reply:
+        turns.append(request)
+        calls = [call("look", number=1), call("look", number=2)]
+        return reply("done") if len(turns) > 1 else reply(calls=calls, extra=thinking(1))
+
+    async with stack(client, tmp_path, script, extra=EXTRA) as s:
+        args = [QUESTION, what]
+        handle = await client.start_workflow(
+            "Interfering", args=args, id=f"own-{uuid4()}", task_queue=s.task_queue
+        )
+        result = await handle.result()
+        assert await task_failures(handle) == []
+        await replayer(Interfering).replay_workflow(await handle.fetch_history())
+        s.model.assert_strict()
+    assert result["answer"] == "done"
+    shown = results(turns[-1])
+    said = [m["content"] for m in turns[-1].messages if m["role"] == "user"]
+    if what == "answer":
+        assert "its tool gives its result; forget that" in result["came"]
+        assert shown == ["seen 1", "seen 2"]
+    else:
+        assert shown == []
+        assert said == [QUESTION if what == "forget" else "never mind, say hello"]
+        assert [entry["role"] for entry in result["recall"]] == ["user", "assistant"]
+
+
+async def test_a_result_that_comes_while_its_call_is_summarised_is_not_lost(
+    client: Client, tmp_path: Path
+) -> None:
+    """The summary knows nothing of it, and is not used."""
+    slow: list[Request] = []
+
+    def script(request: Request) -> Reply:
+        if request.model != "summariser":
+            return reply("ok", usage=PLAIN_USAGE)
+        slow.append(request)
+        return reply(calls=[call(FORM, summary="They measure something.")], delay=1)
+
+    memory = {**COMPACTING, "max_tokens": 1_400, "compact_preserve": 1}
+    async with stack(client, tmp_path, script, extra=EXTRA) as s:
+        shown = await s.run("Answering", "so?", memory)
+    assert len(slow) == 1
+    assert [e for e in shown if "it is 4821 long" in e["content"]]
+    assert not [e for e in shown if e["role"] == "summary"]
 
 
 @pytest.mark.parametrize("kind", ["own", "session"])

@@ -2,7 +2,9 @@
 
 import asyncio
 import sys
+import uuid
 from pathlib import Path
+from typing import Any
 
 import pytest
 from temporalio.api.common.v1 import WorkflowExecution
@@ -10,13 +12,17 @@ from temporalio.api.enums.v1 import EventType, ResetReapplyExcludeType
 from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
 from temporalio.client import Client, WorkflowHandle
 
+from agentmem.dreaming.hook import dream_id
 from agentmem.memory.providers.protocol import Range
 from agentmem.testing import call, reply
+from tests.dreams import served
 from tests.keeping_workflows import Chatting
 from tests.stack import stack
+from tests.workflow.test_dream_hook import dreamed, learned
+from tests.workflow.test_dream_hook import store as place
 
 
-async def reset_to_turn(client: Client, handle: WorkflowHandle[Chatting, None], turn: int) -> str:
+async def reset_to_turn(client: Client, handle: WorkflowHandle[Any, Any], turn: int) -> str:
     """Take away all turns after one, as `temporal workflow reset --reapply-exclude All` does."""
     history = await handle.fetch_history()
     updates = [
@@ -94,3 +100,47 @@ async def test_the_words_after_the_reset_point_leave_the_transcript(
     out, _ = await process.communicate()
     assert process.returncode == 0
     assert b'"key":"city"' in out.replace(b": ", b":")
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.stuck  # Temporal records a reset as a workflow task that failed
+@pytest.mark.parametrize(
+    ("on", "said", "facts"),
+    [
+        ("complete", ["My cat is named Rex."], {"cat_Momo", "cat_Rex"}),
+        ("end", ["My cat is named Rex."], {"cat_Rex"}),
+        ("end", [], set[str]()),
+    ],
+)
+async def test_a_session_goes_on_without_the_words_that_a_reset_took(
+    client: Client, tmp_path: Path, on: str, said: list[str], facts: set[str]
+) -> None:
+    """Its transcript has what it says now, and no dream fetches the rest from the run before.
+
+    A dream at its end finds the run that was given up closed like one that somebody terminated.
+    """
+    agents = (
+        f'[agents.assistant]\nlong_term_memory.provider = "sqlite:memory.db"\ndream.on = ["{on}"]\n'
+    )
+    async with stack(client, tmp_path, served(learned("Momo", "Rex")), agents=agents) as s:
+        scope = f"user-{uuid.uuid4()}"
+        handle = await s.start(agent="assistant", scope=scope, session=True)
+        first = handle.first_execution_run_id or ""
+        provider = await s.configuration.providers.get("sqlite:memory.db")
+        for text in ("I am Ada.", "My cat is named Momo.", "She is nice."):
+            await handle.execute_update("send", text)
+        if on == "complete":  # a dream that reads what the reset takes could not commit it
+            async with asyncio.timeout(60):
+                while await provider.unread("assistant", scope, 1_000_000):  # noqa: ASYNC110
+                    await asyncio.sleep(0.1)
+            await dreamed(s, dream_id(place(scope)))
+        again = client.get_workflow_handle(handle.id, run_id=await reset_to_turn(client, handle, 1))
+        for text in said:
+            await again.execute_update("send", text)
+        await again.execute_update("end")
+        assert await again.result() == {"turns": 1 + len(said)}
+        await dreamed(s, dream_id(place(scope)))
+        rows = Range(session=first, memory="wm0", first=1, last=99)
+        found = await provider.transcript("assistant", scope, [rows])
+        assert [row.text for row in found if row.role == "user"] == ["I am Ada.", *said]
+        assert set(await provider.recall("assistant", scope)) == facts

@@ -23,6 +23,11 @@ Work = Callable[[Connection], Result]
 ATTEMPTS = 5
 """The most attempts at a transaction that loses against others; each waits for its lock first."""
 
+
+class AnswerLost(Exception):
+    """A write failed when it may have been committed; the driver's error is its cause."""
+
+
 _POOLER = "behind a pooler in transaction mode the URL needs statement_cache_size=0"
 _HINTS = {
     **dict.fromkeys(("26000", "42P05"), _POOLER),  # a prepared statement is not there, or already
@@ -33,6 +38,7 @@ _HINTS = {
     "25006": "its server takes no writes: the URL must lead to the primary, or name all hosts",
     "55P03": "another transaction holds what it waits for; one whose worker vanished ends in 20 s",
     "25P03": "the transaction stood still for 20 s; nothing of it was stored",
+    "TargetServerAttributeNotMatched": "none of the hosts of its URL takes writes now",
     "3D000": "create the database, or look at its name in the URL",
     **dict.fromkeys(
         ("FileNotFoundError", "FileExistsError", "NotADirectoryError", "PermissionError"),
@@ -62,8 +68,14 @@ class Database(Protocol):
         """Run reads. Each statement sees one state of the database; two may see two."""
         ...
 
-    async def write(self, work: Work[Result]) -> Result:
-        """Run work in one transaction, again from its start if it lost against another one."""
+    async def write(self, work: Work[Result], *, repeatable: bool = True) -> Result:
+        """Run work in one transaction, again from its start if it lost against another one.
+
+        Args:
+            work: The work.
+            repeatable: Whether it may be run again where the answer to its commit was lost: it
+                finds what it has done and changes nothing. Where it may not, that is an error.
+        """
         ...
 
     async def read_once(self, work: Once[Result]) -> Result:
@@ -75,8 +87,9 @@ class Database(Protocol):
 
         Args:
             work: The statement.
-            otherwise: Does the same in a transaction that locks first. It is run where the
-                statement lost against another transaction, which it may each time anew.
+            otherwise: Does the same in a transaction that locks first and finds what the statement
+                has done. It is run where the statement lost against another transaction, which it
+                may each time anew, and where its answer was lost.
         """
         ...
 
@@ -100,6 +113,12 @@ def wrapped(name: str, *drivers: type[Exception]) -> Generator[None]:
     except (DBAPIError, *drivers) as error:
         cause = driver_error(error)
         raise store_error(f"{name} failed: {_kind(cause)}", cause) from may_travel(cause)
+    except AnswerLost as error:
+        cause = error.__cause__ or error
+        raise StoreUnavailable(
+            f"{name} failed: {_kind(cause)}, and it did not say whether it had stored what it was "
+            "given: look before you store it again, unless the call has a name (idempotency)"
+        ) from may_travel(cause)
     except PoolTimeout as error:
         raise StoreUnavailable(
             f"{name} had no free connection in time: raise pool_size"

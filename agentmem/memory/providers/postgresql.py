@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from time import monotonic
 from typing import Any, ParamSpec, cast
 from weakref import WeakKeyDictionary
@@ -16,7 +16,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 from sqlalchemy.util import greenlet_spawn
 
 from agentmem.errors import ProviderError
-from agentmem.memory.providers.database import Result, Work, wrapped
+from agentmem.memory.providers.database import AnswerLost, Result, Work, wrapped
 from agentmem.memory.providers.migrate import upgrade
 from agentmem.memory.providers.postgresql_work import (
     DRIVER_ERRORS,
@@ -66,33 +66,43 @@ class PostgresDatabase:
             pool = await self._pool()
             return await pool.run(again_if_lost, pool.autocommit, work)
 
-    async def write(self, work: Work[Result]) -> Result:
+    async def write(self, work: Work[Result], *, repeatable: bool = True) -> Result:
         """Run work in one transaction."""
         with self._wrapped():
-            pool = await self._pool()
-            return await pool.run(again_if_lost, pool.engine.sync_engine, work)
+            return await self._again_if_lost(work, repeatable=repeatable)
 
     async def read_once(self, work: Once[Result]) -> Result:
         """Run statements that stand ready and only read, each on its own."""
         if self._address.pooled:
             return await self.write(lambda connection: work(Plain(connection)))
-        return await self._once(work, reads=True)
+        with self._wrapped():
+            return await self._once(work, reads=True)
 
     async def write_once(self, work: Once[Result], otherwise: Work[Result]) -> Result:
         """Run a statement that stands ready as a transaction of its own: one trip, not three.
 
-        Where it loses, or a pooler would come between it and its preparation, run `otherwise`.
+        Where it loses, where its answer is lost, or where a pooler would come between it and its
+        preparation, run `otherwise`.
         """
-        if not self._address.pooled:
-            with suppress(LostToAnother):
-                return await self._once(work, reads=False)
-        return await self.write(otherwise)
+        with self._wrapped():
+            unsure = False
+            if not self._address.pooled:
+                try:
+                    return await self._once(work, reads=False)
+                except LostToAnother:
+                    pass
+                except AnswerLost:
+                    unsure = True
+            return await self._again_if_lost(otherwise, unsure=unsure)
 
     async def _once(self, work: Once[Result], *, reads: bool) -> Result:
-        with self._wrapped():
-            pool = await self._pool()
-            engine, distrust = pool.engine.sync_engine, pool.distrust
-            return await pool.run(at_once, engine, work, reads=reads, distrust=distrust)
+        pool = await self._pool()
+        engine, distrust = pool.engine.sync_engine, pool.distrust
+        return await pool.run(at_once, engine, work, reads=reads, distrust=distrust)
+
+    async def _again_if_lost(self, work: Work[Result], **how: bool) -> Result:
+        pool = await self._pool()
+        return await pool.run(again_if_lost, pool.engine.sync_engine, work, **how)
 
     async def close(self) -> None:
         """Close the connections of this event loop; those of others close with their loops."""

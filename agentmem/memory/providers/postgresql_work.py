@@ -9,9 +9,14 @@ from typing import Any
 import asyncpg
 from sqlalchemy import Dialect, Engine, PoolProxiedConnection
 from sqlalchemy.dialects.postgresql.asyncpg import AsyncAdapt_asyncpg_dbapi
-from sqlalchemy.exc import DBAPIError
 
-from agentmem.memory.providers.database import ATTEMPTS, Result, Work, driver_error
+from agentmem.memory.providers.database import (
+    ATTEMPTS,
+    AnswerLost,
+    Result,
+    Work,
+    driver_error,
+)
 from agentmem.memory.providers.ready import Once, Ready
 
 # A serialization failure, a deadlock, a version that another write has taken meanwhile, and a
@@ -23,7 +28,7 @@ READ_ONLY = "25006"
 
 _UNFIT = {READ_ONLY, "57P01", "57P02", "57P03"}
 DRIVER_ERRORS: tuple[type[Exception], ...] = (
-    *(asyncpg.PostgresError, asyncpg.InterfaceError),
+    *(asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError),
     AsyncAdapt_asyncpg_dbapi.Error,  # where SQLAlchemy's pool is asked directly
 )
 """The errors that asyncpg raises when it is used past SQLAlchemy's connection."""
@@ -33,27 +38,47 @@ class LostToAnother(Exception):
     """A statement that writes lost against another transaction; nothing was written."""
 
 
-def again_if_lost(engine: Engine, work: Work[Result]) -> Result:
+def again_if_lost(
+    engine: Engine, work: Work[Result], *, repeatable: bool = True, unsure: bool = False
+) -> Result:
     """Run work in one transaction, again from its start if it lost against another one.
 
     Again, too, where the connection was no good any more; on a server that takes no writes, once.
+
+    Args:
+        engine: Where connections come from.
+        work: The work.
+        repeatable: Whether work that may have been committed can be run again: what it does a
+            second time changes nothing.
+        unsure: Whether an attempt before this call may have been committed.
+
+    Raises:
+        AnswerLost: Work may have been committed, and no later attempt has shown whether it was.
     """
     read_only = 0
     for attempt in range(1, ATTEMPTS + 1):
-        with engine.connect() as connection:
-            try:
-                # Until the commit that follows nothing has happened: work may start anew.
-                result = work(connection)
-            except BaseException as error:
-                if _given_up(error):
-                    connection.invalidate()
-                gone = isinstance(error, DBAPIError) and error.connection_invalidated
-                read_only += _sqlstate(error) == READ_ONLY
-                if attempt == ATTEMPTS or read_only > 1 or not (gone or _lost(error)):
-                    raise
-                continue
-            connection.commit()
-        return result
+        committing = False
+        try:
+            with engine.connect() as connection:
+                try:
+                    result = work(connection)
+                    committing = True
+                    connection.commit()
+                    return result
+                except BaseException as error:
+                    gone = connection.invalidated
+                    if _given_up(error):
+                        connection.invalidate()
+                    unsure = unsure or (committing and _may_be_done(error, broken=gone))
+                    read_only += _sqlstate(error) == READ_ONLY
+                    if attempt == ATTEMPTS or read_only > 1 or not (gone or _lost(error)):
+                        raise
+                    if unsure and not repeatable:
+                        raise
+        except Exception as error:
+            if unsure:
+                raise AnswerLost from driver_error(error)
+            raise
     raise AssertionError("unreachable")
 
 
@@ -72,6 +97,7 @@ def at_once(
     Raises:
         LostToAnother: They write. Tried again at once they may lose for ever, where a key is
             removed again and again: they see what stood before they waited for its lock.
+        AnswerLost: They write, and what they wrote may have been committed.
     """
     # Past SQLAlchemy's connection, whose bookkeeping takes longer than a keyed read.
     read_only = 0
@@ -81,17 +107,17 @@ def at_once(
         try:
             return work(driver)
         except BaseException as error:
-            if unfit(error):
+            broken = driver.closed or unfit(error)
+            if broken:
                 distrust()
-            closed = driver.closed
-            if closed or unfit(error) or _given_up(error):
+            if broken or _given_up(error):
                 pooled.invalidate()
             read_only += _sqlstate(error) == READ_ONLY
             if not reads and _lost(error):
                 raise LostToAnother from error
-            if attempt == ATTEMPTS or read_only > 1:
-                raise
-            if not (_not_done(error, closed=closed, reads=reads) or _lost(error)):
+            if not reads and _may_be_done(error, broken=broken):
+                raise AnswerLost from error
+            if attempt == ATTEMPTS or read_only > 1 or not (broken or _lost(error)):
                 raise
         finally:
             pooled.close()
@@ -102,10 +128,14 @@ def unfit(error: BaseException) -> bool:
     """Tell whether an error says that its connection, and others like it, are of no use any more.
 
     The server shuts down, crashed or starts (57P01 to 57P03), takes no writes any more (25006), or
-    the connection broke (class 08 of SQLSTATE).
+    the connection broke (class 08 of SQLSTATE, an error of the system), or it is about to: asyncpg
+    has read the server's farewell, and refuses to send anything after it.
     """
+    cause = driver_error(error)
     code = _sqlstate(error)
-    return code in _UNFIT or code.startswith("08")
+    if code:
+        return code in _UNFIT or code.startswith("08")
+    return isinstance(cause, (asyncpg.InternalClientError, ConnectionError))
 
 
 def takes_writes(connection: Any) -> bool:
@@ -146,12 +176,18 @@ def _lost(error: BaseException) -> bool:
     return _sqlstate(error) in _LOST_TO_ANOTHER
 
 
-def _not_done(error: BaseException, *, closed: bool, reads: bool) -> bool:
-    """Tell whether another connection may try what failed by a connection's fault."""
-    if _sqlstate(error) == READ_ONLY:
+def _may_be_done(error: BaseException, *, broken: bool) -> bool:
+    """Tell whether a write that failed on its way to the server may have been committed.
+
+    Args:
+        error: The error that it failed with.
+        broken: Whether that was the connection's fault.
+    """
+    if isinstance(error, TimeoutError):
         return True
-    # A write that was on its way when the connection broke may have been committed.
-    return (closed or unfit(error)) and (reads or isinstance(error, asyncpg.InterfaceError))
+    # The server refuses to write, or asyncpg to send anything on what it knows to be closed.
+    unsent = isinstance(driver_error(error), asyncpg.InterfaceError)
+    return broken and not unsent and _sqlstate(error) not in {READ_ONLY, "57P01"}
 
 
 def _sqlstate(error: BaseException) -> str:

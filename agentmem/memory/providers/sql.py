@@ -23,6 +23,7 @@ from agentmem.memory.providers.protocol import (
     ScopeState,
     TranscriptRow,
 )
+from agentmem.memory.providers.rows import now
 from agentmem.memory.providers.sql_accountable import SqlAccountable
 from agentmem.memory.providers.sql_commit import commit
 from agentmem.memory.providers.sql_tombstones import tombstones
@@ -65,7 +66,8 @@ class SqlProvider(SqlAccountable):
         """Remove a key; no error if it is missing. Without a key, remove the whole scope."""
         if key is None:
             name = checked_name(idempotency, "idempotency") if idempotency else ""
-            await self._write(sql_writes.clear, fact_place(agent, scope), name)
+            once = self._write if name else self._write_unrepeatable
+            await once(sql_writes.clear, fact_place(agent, scope), name)
         else:
             remove = Write.model_construct(op="remove", key=key)
             await self.write(agent, scope, [remove], idempotency)
@@ -102,11 +104,13 @@ class SqlProvider(SqlAccountable):
         name = checked_name(idempotency, "idempotency") if idempotency else ""
         checked = [checked_write(write, idempotency=name) for write in writes]
         if len(checked) == 1 and sql_set.may_set(checked[0]):
+            at = now()
             return await self.database.write_once(
-                lambda driver: [sql_set.set_one(driver, place, checked[0])],
-                lambda connection: sql_writes.write(connection, place, checked, name),
+                lambda driver: [sql_set.set_one(driver, place, checked[0], at)],
+                lambda connection: [sql_set.set_if_missing(connection, place, checked[0], at)],
             )
-        return await self._write(sql_writes.write, place, checked, name)
+        once = self._write if name else self._write_unrepeatable
+        return await once(sql_writes.write, place, checked, name)
 
     async def append(self, agent: str, scope: str, rows: Sequence[TranscriptRow]) -> int:
         """Append rows of one session's memory; rows that are there already stay as they are."""

@@ -62,7 +62,7 @@ class SqlAccountable(SqlBase):
 
     async def erase(self, agent: str, scope: str) -> dict[str, int]:
         """Delete everything of a scope; return how many rows of what went."""
-        return await self._write(sql_rights.erase, session_place(agent, scope))
+        return await self._write_unrepeatable(sql_rights.erase, session_place(agent, scope))
 
     async def export(self, agent: str, scope: str) -> list[JSONObject]:
         """Return everything of a scope as JSON objects."""
@@ -70,4 +70,4 @@ class SqlAccountable(SqlBase):
 
     async def restore(self, agent: str, scope: str, rows: Sequence[JSONObject]) -> int:
         """Put exported rows into an empty scope; return how many."""
-        return await self._write(sql_rights.restore, session_place(agent, scope), rows)
+        return await self._write_unrepeatable(sql_rights.restore, session_place(agent, scope), rows)

@@ -32,6 +32,13 @@ class SqlBase:
     ) -> Result:
         return await self.database.write(lambda connection: work(connection, *args, **kwargs))
 
+    async def _write_unrepeatable(
+        self, work: Callable[Concatenate[Connection, P], Result], *args: P.args, **kwargs: P.kwargs
+    ) -> Result:
+        """Write what would do more if it were run again after its commit."""
+        run: Callable[[Connection], Result] = lambda connection: work(connection, *args, **kwargs)  # noqa: E731
+        return await self.database.write(run, repeatable=False)
+
     async def _read_once(
         self, work: Callable[Concatenate[Driver, P], Result], *args: P.args, **kwargs: P.kwargs
     ) -> Result:

@@ -6,11 +6,13 @@ is now and counts on from that. Only for a key that was removed meanwhile would 
 that is taken: the table refuses it, and a transaction that locks first takes its place.
 """
 
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import (
     CTE,
     BigInteger,
+    Connection,
     bindparam,
     false,
     func,
@@ -21,10 +23,11 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 
 from agentmem.memory.providers.checks import CheckedWrite
-from agentmem.memory.providers.locks import numbers
+from agentmem.memory.providers.locks import hold, numbers
 from agentmem.memory.providers.ready import Driver, Ready
-from agentmem.memory.providers.rows import SAID, Place, now, said_by
+from agentmem.memory.providers.rows import SAID, Place, said_by
 from agentmem.memory.providers.schema import fact_versions, facts
+from agentmem.memory.providers.sql_writes import apply
 
 _KEY = ("agent", "scope", "key")
 _GIVEN = (*_KEY, "value", "recorded_at", *SAID)
@@ -36,12 +39,12 @@ def may_set(checked: CheckedWrite) -> bool:
     return write.op == "set" and not write.evidence and not checked.idempotency
 
 
-def set_one(driver: Driver, place: Place, checked: CheckedWrite) -> int:
+def set_one(driver: Driver, place: Place, checked: CheckedWrite, at: datetime) -> int:
     """Store a value under a key and append its version; return that version."""
     write = checked.write
     row = said_by(write)
     row |= {"agent": place.agent, "scope": place.scope, "key": write.key}
-    row |= {"value": checked.text, "recorded_at": now()}
+    row |= {"value": checked.text, "recorded_at": at}
     row["reason"] = write.reason
     if driver.dialect.name == "postgresql":
         scope, key = numbers(place, write.key)
@@ -51,6 +54,17 @@ def set_one(driver: Driver, place: Place, checked: CheckedWrite) -> int:
         ((version,),) = driver.rows(_UPSERT, row)
         driver.rows(_APPEND, row)
     return version
+
+
+def set_if_missing(
+    connection: Connection, place: Place, checked: CheckedWrite, at: datetime
+) -> int:
+    """Do the same in a transaction, unless it was done already; return the version."""
+    key = checked.write.key
+    hold(connection, place, [key])
+    found = connection.execute(_DONE, {**place._asdict(), "key": key, "recorded_at": at}).all()
+    done = [row.version for row in found if row.value == checked.text]
+    return done[0] if done else apply(connection, place, [checked], at)[0]
 
 
 def _upsert(dialect_insert: Any, held: CTE | None = None) -> Any:
@@ -98,6 +112,10 @@ def _append_stored() -> Any:
     )
 
 
+# Another write of the key that shares the microsecond, and the value too, does no harm.
+_DONE = select(fact_versions.c.version, fact_versions.c.value).where(
+    *(fact_versions.c[name] == bindparam(name) for name in (*_KEY, "recorded_at"))
+)
 _AT_ONCE = Ready(_at_once())
 _UPSERT = Ready(_upsert(sqlite.insert).returning(facts.c.version))
 _APPEND = Ready(_append_stored())

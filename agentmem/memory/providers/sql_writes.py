@@ -101,13 +101,15 @@ def _note(connection: Connection, place: Place, name: str, versions: list[int]) 
         connection.execute(_NOTE, call)
 
 
-def apply(connection: Connection, place: Place, writes: Sequence[CheckedWrite]) -> list[int]:
+def apply(
+    connection: Connection, place: Place, writes: Sequence[CheckedWrite], at: datetime | None = None
+) -> list[int]:
     """Apply writes in order, in a bounded number of statements.
 
     Returns:
         The version that each left, 0 where there was nothing to remove or confirm.
     """
-    at = now()
+    at = at or now()
     stand = heads(connection, place, (checked.write.key for checked in writes))
     before = {key for key, head in stand.items() if head.current}
     rows, left = _Rows(), list[int]()

@@ -56,7 +56,7 @@ class SqliteDatabase:
         with wrapped(self.name, sqlite3.Error):
             return await self._reader.run(work)
 
-    async def write(self, work: Work[Result]) -> Result:
+    async def write(self, work: Work[Result], *, repeatable: bool = True) -> Result:
         """Run work in a transaction that holds the write lock from its start."""
         with wrapped(self.name, sqlite3.Error):
             return await self._writer.run(work)

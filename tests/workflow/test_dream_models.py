@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from temporalio.client import Client
 
-from agentmem.contracts import DreamReport, Store
+from agentmem.contracts import DreamReport, ScopeRef
 from agentmem.dreaming.hook import dream_id
 from agentmem.dreaming.prompts import SYSTEM
 from agentmem.dreaming.verification import VERIFY
@@ -51,7 +51,7 @@ async def dreamed(s: Stack, agent: str, *said: str) -> tuple[DreamReport, Any]:
         assert await handle.execute_update("send", text) == "Lovely."
     await handle.execute_update("end")
     await handle.result()
-    name = dream_id(Store(provider="sqlite:memory.db", agent=agent, scope=scope))
+    name = dream_id(ScopeRef(provider="sqlite:memory.db", agent=agent, scope=scope))
     report = await s.client.get_workflow_handle(name).result()
     provider = await s.configuration.providers.get("sqlite:memory.db")
     return DreamReport.model_validate(report), await provider.recall(agent, scope)

@@ -28,7 +28,7 @@ def end_in_time() -> None:
 
     Called again, it changes nothing.
     """
-    global _ending  # noqa: PLW0603 - it is about the process
+    global _ending
     if not _ending:
         _ending = True
         _end_after(STOP_SECONDS)

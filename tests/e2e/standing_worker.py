@@ -1,7 +1,7 @@
-"""`worker.py` whose interpreter stands still two seconds after its start: no Python code runs any more.
+"""`worker.py` whose interpreter stands still two seconds after its start: no Python code runs.
 
-So it was seen after a panic in the SDK for lack of memory. Here a thread sleeps and never lets go of
-the interpreter. It ends after 5 seconds in place of 90.
+So it was seen after a panic in the SDK for lack of memory. Here a thread sleeps and never lets go
+of the interpreter. It ends after 5 seconds in place of 90.
 """
 
 import ctypes

@@ -208,6 +208,18 @@ async def test_nobody_can_copy_a_session_by_a_hand_over(client: Client, tmp_path
             assert caught.value.cause.type == "InvalidInput"
 
 
+async def test_a_worker_says_that_words_may_outlast_what_they_are_read_from(
+    client: Client, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The test's server keeps workflows that have ended for a day."""
+    async with friends(client, tmp_path, hand_over_hours=25):
+        assert "AGENTMEM_HAND_OVER_HOURS is 25" in caplog.text
+        assert "for 24 hours" in caplog.text
+    caplog.clear()
+    async with friends(client, tmp_path, hand_over_hours=24):
+        assert "AGENTMEM_HAND_OVER_HOURS" not in caplog.text
+
+
 @pytest.mark.parametrize("on", ['"pause"', '"idle"', ""])
 async def test_a_session_without_a_dream_at_its_end_still_hands_its_words_over(
     client: Client, tmp_path: Path, on: str

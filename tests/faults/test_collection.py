@@ -99,7 +99,10 @@ async def test_what_a_reset_took_back_is_not_collected(client: Client, tmp_path:
         go.set()
         await dreamed(s, dream_id(place(scope)))
         kept = await provider.export("assistant", scope)
-        assert [row["text"] for row in kept if row.get("role") == "user"] == ["I am Ada.", "I like tea."]
+        assert [row["text"] for row in kept if row.get("role") == "user"] == [
+            "I am Ada.",
+            "I like tea.",
+        ]
 
 
 @pytest.mark.slow

@@ -111,6 +111,11 @@ def build_worker(
                     model=model,
                     context=models.context,
                     collector=Collector(redact),
+                    stores={
+                        name: agent.long_term_memory
+                        for name, agent in configuration.agents.items()
+                        if agent.long_term_memory
+                    },
                 ).activities,
                 *tool_activities(toolbox, cache.remember),
                 *app.activities.values(),

@@ -23,11 +23,8 @@ logger = logging.getLogger(__name__)
 SECONDS = 5.0
 """The seconds that a dream's begin looks for such sessions; the next dream finds the others."""
 
-MOST = 200
-"""The newest runs that are looked at, of each kind."""
-
 KNOWN = 10_000
-"""Runs that a worker remembers to have looked at."""
+"""Runs that a worker remembers to have looked at: the next dream looks further."""
 
 _CLOSED = "ExecutionStatus IN ('Terminated', 'TimedOut')"
 _SESSIONS = f"WorkflowType = 'agent' AND {_CLOSED}"
@@ -94,7 +91,7 @@ class Collector:
 
     async def _lost(self, store: ScopeRef) -> AsyncGenerator[_Lost]:
         for query, read in ((_SESSIONS, _session), (_HAND_OVERS, _hand_over)):
-            async for run in activity.client().list_workflows(query, limit=MOST):
+            async for run in activity.client().list_workflows(query):
                 if len(self._known) > KNOWN:
                     self._known.clear()
                 if run.run_id not in self._known:

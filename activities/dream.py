@@ -1,6 +1,6 @@
 """Dreams as activities: the stores and the model behind a dream's phases."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -28,6 +28,7 @@ from agentmem.dreaming.phases import run_phase
 from agentmem.dreaming.replies import Asker
 from agentmem.dreaming.report import commit_dream
 from agentmem.errors import ModelCallError, ModelUnavailable
+from agentmem.memory.providers.identities import DEFAULT
 from agentmem.memory.providers.registry import Providers
 from agentmem.models.failures import is_outage
 from agentmem.values import JSONObject
@@ -47,6 +48,8 @@ class DreamActivities:
         context: Says how many tokens a model's context has; 0 if it does not know.
         zone: The time zone whose days count in "yesterday", where a message has none of its own.
         collector: Brings in what sessions said that were terminated; None for none.
+        stores: The agents' own stores, by the agents' names. A dream that names no store is in its
+            agent's, and in the worker's default for an agent that is not among them.
     """
 
     def __init__(
@@ -58,6 +61,7 @@ class DreamActivities:
         context: Callable[[str], int] = lambda model: 0,
         zone: str = "UTC",
         collector: Collector | None = None,
+        stores: Mapping[str, str] | None = None,
     ) -> None:
         self._providers = providers
         self._ask = ask
@@ -65,6 +69,7 @@ class DreamActivities:
         self._context = context
         self._zone = zone
         self._collector = collector
+        self._stores = stores or {}
 
     @property
     def activities(self) -> list[Callable[..., Awaitable[Any]]]:
@@ -76,7 +81,9 @@ class DreamActivities:
     async def begin(self, request: DreamInput) -> Begun:
         """Open the dream of this run, unless the workflow does not hold its scope's lock."""
         info = activity.info()
-        identity = self._providers.resolve(request.provider)
+        named = request.provider
+        own = self._stores.get(request.agent, named) if named == DEFAULT else named
+        identity = self._providers.resolve(own)
         store = ScopeRef(provider=identity, agent=request.agent, scope=request.scope)
         if info.workflow_id != dream_id(store):
             return Begun(status="delegated", store=store)

@@ -145,9 +145,16 @@ class Background:
         return self.undreamt or self.memory.is_ahead_of(self._store)
 
     async def _carry_at_the_end(self, patience: timedelta) -> None:
-        begun = workflow.now()
         wanted = self.working or bool(self._on & {"end", "complete"})
         self._queue.clear()  # what was queued is done here
+        try:
+            await self._carry_in_time(patience, wanted)
+        except asyncio.CancelledError:
+            await self._carrier.leave(self._agent, dreams=wanted)
+            raise
+
+    async def _carry_in_time(self, patience: timedelta, wanted: bool) -> None:
+        begun = workflow.now()
         if self.busy:
             try:
                 await workflow.wait_condition(

@@ -23,7 +23,7 @@ async def run_hooks(hooks: Sequence[Hook], agent: str, value: Any) -> None:
 
     A hook is workflow code: what it does outside goes through activities.
     """
-    for hook in hooks:
+    for number, hook in enumerate(hooks):
         try:
             outcome = hook(agent, value)
             if inspect.isawaitable(outcome) and _bounds_itself(hook):
@@ -33,12 +33,21 @@ async def run_hooks(hooks: Sequence[Hook], agent: str, value: Any) -> None:
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is None or task.cancelling():
+                await _leave(hooks[number:], agent)
                 raise  # the workflow is cancelled, not something in the hook alone
             workflow.logger.warning("hook %s failed: %s", _name(hook), describe(error))
         except TimeoutError:
             workflow.logger.warning("hook %s took over %s", _name(hook), HOOK_TIMEOUT)
         except Exception as error:
             workflow.logger.warning("hook %s failed: %s", _name(hook), describe(error))
+
+
+async def _leave(hooks: Sequence[Hook], agent: str) -> None:
+    """Let hooks that know how leave their work to others, as nobody waits for it any more."""
+    for hook in hooks:
+        leave: Callable[[str], Awaitable[None]] | None = getattr(hook, "leave", None)
+        if leave is not None:
+            await leave(agent)
 
 
 def _bounds_itself(hook: Hook) -> bool:

@@ -12,11 +12,16 @@ from typing import Any
 
 from temporalio.worker import WorkflowInstance, WorkflowInstanceDetails, WorkflowRunner
 
+from agentmem.values import clip
+
 UPDATE_BYTES = 2 * 1024 * 1024 - 64 * 1024
-"""The largest update: Temporal's default limit, less what else an answer holds."""
+"""The largest update, its arguments, headers and name together: Temporal's default limit, less what
+else an answer holds."""
 
 UPDATES_BYTES = 3 * 1024 * 1024
 """All new updates of one workflow task: the server takes 4 MiB, with everything else in it."""
+
+_NAME_BYTES = 100
 
 _log = logging.getLogger(__name__)
 
@@ -57,14 +62,16 @@ def _drop_large_updates(jobs: Any, details: WorkflowInstanceDetails) -> None:
     for job in jobs:
         if not (job.HasField("do_update") and job.do_update.run_validator):
             continue
-        size = sum(payload.ByteSize() for payload in job.do_update.input)
+        update = job.do_update
+        # An answer carries all of it, and the name a second time if nothing has that name.
+        size = update.ByteSize() + len(update.name.encode())
         if size > UPDATE_BYTES or taken + size > UPDATES_BYTES:
             dropped.append(job)
             _log.warning(
                 "workflow %s: the update %s of %d bytes was refused; the most is %d bytes, and %d "
                 "for updates that come at the same time",
                 details.info.workflow_id,
-                job.do_update.name,
+                clip(update.name, _NAME_BYTES),
                 size,
                 UPDATE_BYTES,
                 UPDATES_BYTES,

@@ -22,3 +22,22 @@ class Diary:
             await assistant(question)
             took.append((workflow.now() - began).total_seconds())
         return took
+
+
+@workflow.defn
+class Shared:
+    """Answers one question, and dreams of it for several scopes."""
+
+    @workflow.run
+    async def run(self, scopes: list[str], question: str) -> None:
+        """Answer; each scope has a hook of its own."""
+        memory = working_memory()
+        hooks = [
+            dream(
+                working_memory=memory,
+                long_term_memory=long_term_memory(sqlite("memory.db"), "assistant", scope),
+            )
+            for scope in scopes
+        ]
+        assistant = await agent("Be brief.", working_memory=memory, on_complete=hooks)
+        await assistant(question)

@@ -6,24 +6,52 @@ import os
 import signal
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import Any
+from typing import Any, NoReturn
 
 STOP_SECONDS = 25
 """The seconds that a process may take to end once it was told to, or has failed: fewer than its
 supervisor waits before it kills it (Docker Compose here 30 s, Kubernetes by default 30 s)."""
 
+HANG_SECONDS = 90
+"""The seconds for which the event loop of a process may stand still before the process ends."""
+
+BEAT_SECONDS = 10
+"""The seconds between two signs of life."""
+
 _LAST_RESORT_SECONDS = 3
 
+_ending = False
 
-def end_in_time(seconds: float = STOP_SECONDS) -> None:
-    """Have the process end after these seconds, whatever it does until then.
+
+def end_in_time() -> None:
+    """Have the process end after 25 seconds, whatever it does until then.
+
+    Called again, it changes nothing.
+    """
+    global _ending
+    if not _ending:
+        _ending = True
+        _end_after(STOP_SECONDS)
+
+
+async def live_on() -> NoReturn:
+    """Give signs of life; the process ends when there is none for 90 seconds.
+
+    After a panic in a native library, for lack of memory say, the interpreter may stand still for
+    ever: then no Python code runs, a signal's handler neither.
+    """
+    while True:
+        if not _ending:
+            _end_after(HANG_SECONDS)
+        await asyncio.sleep(BEAT_SECONDS)
+
+
+def _end_after(seconds: float) -> None:
+    """Have the process end after these seconds, unless this is called again before.
 
     Its threads' tracebacks go to standard error then, and it exits with 1. Where even that cannot
-    be done, since there is no memory for another thread say, the kernel ends it by SIGALRM. Called
-    again, it changes nothing.
+    be done, since there is no memory for another thread say, the kernel ends it by SIGALRM.
     """
-    if signal.getitimer(signal.ITIMER_REAL)[0]:
-        return
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_REAL, seconds + _LAST_RESORT_SECONDS)
     with suppress(RuntimeError, MemoryError):

@@ -17,7 +17,7 @@ from temporalio.worker import Worker
 
 from agentmem.cli.health import serving
 from agentmem.cli.logs import log_to_stderr
-from agentmem.cli.signals import end_in_time, run_until_stopped
+from agentmem.cli.signals import end_in_time, live_on, run_until_stopped
 from agentmem.cli.terminal import replace_what_cannot_be_shown
 from agentmem.client import connect
 from agentmem.configuration import Configuration, configure
@@ -78,6 +78,9 @@ async def _serve(options: argparse.Namespace, running: Running) -> None:
     data = configuration.settings.data_directory
     _serve_metrics(configuration.settings.metrics)
     async with AsyncExitStack() as stack:
+        if not options.dev:  # there people may stop it for longer, by Ctrl-Z or in a debugger
+            living = asyncio.create_task(live_on())
+            stack.callback(living.cancel)
         health = await stack.enter_async_context(serving(configuration.settings.health))
 
         async def failed(error: BaseException) -> None:

@@ -26,6 +26,9 @@ WORKFLOW = "agent_hand_over"
 PATCH = "hand-over"
 """Histories without this mark were recorded when a dream had ten seconds to start, or was lost."""
 
+CANCELLED_PATCH = "hand-over-when-cancelled"
+"""Histories without this mark were recorded when a cancellation in an append left the words out."""
+
 ANSWER_PATIENCE = timedelta(seconds=2)
 """The time that an answer waits for its store, where a workflow returns it after the hooks."""
 
@@ -129,6 +132,16 @@ class Carrier:
             workflow.logger.warning("%s: no dream was started: %s", agent_name, describe(error))
             return False
         return True
+
+    async def leave(self, agent_name: str, *, dreams: bool = True) -> None:
+        """Hand over at once what the transcript may lack, after a cancellation.
+
+        Args:
+            agent_name: The agent's name, for warnings.
+            dreams: Whether a dream is to be started.
+        """
+        if workflow.patched(CANCELLED_PATCH):
+            await self.carry(agent_name, timedelta(0), dreams=dreams)
 
     async def _appended(self, store: ScopeRef, patience: timedelta | None) -> ScopeRef:
         """Append, and return the scope with its provider resolved."""

@@ -157,6 +157,11 @@ class DreamHook:
         except Exception as error:
             temporal.logger.warning("%s: no dream was started: %s", agent_name, describe(error))
 
+    async def leave(self, agent_name: str) -> None:
+        """Hand over at once what was said: the workflow was cancelled before the hook was done."""
+        if self.bounds_itself():
+            await self.carrier.leave(agent_name)
+
     async def _start(self) -> None:
         store = await _resolved(self._facts.store)
         await self._memory.append_transcript(store)

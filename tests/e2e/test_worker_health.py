@@ -134,6 +134,21 @@ async def test_a_worker_whose_sdk_failed_ends(env: WorkflowEnvironment, tmp_path
         assert time.monotonic() - began < 30
 
 
+@pytest.mark.slow
+async def test_a_worker_whose_interpreter_stands_still_ends(
+    env: WorkflowEnvironment, tmp_path: Path
+) -> None:
+    """No handler of a signal runs any more, and no probe is answered: it ends all the same."""
+    settings = {
+        "TEMPORAL_ADDRESS": env.client.service_client.config.target_host,
+        "AGENTMEM_TASK_QUEUE": "standing",
+    }
+    standing = ROOT / "tests" / "e2e" / "standing_worker.py"
+    async with worker_process(tmp_path, script=standing, settings=settings) as worker:
+        assert await worker.ended(180) == 1
+        assert "Timeout (0:00:05)!" in worker.text
+
+
 async def test_an_sdk_that_does_not_even_time_out_is_dead(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that is away, which makes requests fail, is no reason to end; silence is."""
     monkeypatch.setattr(cli, "CHECK_SECONDS", 0.05)

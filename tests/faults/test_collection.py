@@ -11,9 +11,11 @@ from temporalio.client import Client
 from agentmem.dreaming.hook import dream_id
 from tests.dreams import served
 from tests.faults.test_hand_over import MOMO, agents, memory
+from tests.runs import hold_appends
 from tests.stack import Stack, stack
 from tests.workflow.test_dream_hook import dreamed, learned
 from tests.workflow.test_dream_hook import store as place
+from tests.workflow.test_resets import reset_to_turn
 
 
 async def listed(client: Client, workflow_id: str) -> None:
@@ -74,3 +76,56 @@ async def test_a_dream_into_another_store_copies_no_session(client: Client, tmp_
         assert (await dreamed(s, name)).status == "nothing_new"
         other = await s.configuration.providers.get("sqlite:other.db")
         assert await other.export("assistant", scope) == []
+
+
+@pytest.mark.stuck  # Temporal records a reset as a workflow task that failed
+@pytest.mark.timeout(120)
+async def test_what_a_reset_took_back_is_not_collected(client: Client, tmp_path: Path) -> None:
+    """The server lists the run before the reset as terminated; its session goes on in another."""
+    async with stack(client, tmp_path, served(learned("Momo")), agents=agents()) as s:
+        scope = f"user-{uuid.uuid4()}"
+        handle = await s.start(agent="assistant", scope=scope, session=True)
+        for text in ("I am Ada.", MOMO):
+            await handle.execute_update("send", text)
+        run = await reset_to_turn(client, handle, 1)
+        await listed(client, handle.id)
+        assert (await dream_by_hand(s, scope)).status == "nothing_new"
+        again = client.get_workflow_handle(handle.id, run_id=run)
+        await again.execute_update("send", "I like tea.")
+        provider = await memory(s)
+        _, go = hold_appends(provider)
+        await again.execute_update("end")
+        await again.result()
+        go.set()
+        await dreamed(s, dream_id(place(scope)))
+        kept = await provider.export("assistant", scope)
+        assert [row["text"] for row in kept if row.get("role") == "user"] == [
+            "I am Ada.",
+            "I like tea.",
+        ]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+async def test_a_session_is_found_behind_hundreds_of_others(client: Client, tmp_path: Path) -> None:
+    """However many sessions of other scopes were terminated since: a later dream looks further."""
+    async with stack(client, tmp_path, served(learned("Momo")), agents=agents()) as s:
+        scope = f"user-{uuid.uuid4()}"
+        lost = await terminated(s, scope)
+
+        async def other(number: int) -> str:
+            request = {"agent": "assistant", "scope": "other", "session": True}
+            name = f"{scope}-{number}"
+            handle = await client.start_workflow("agent", request, id=name, task_queue="nobody")
+            await handle.terminate()
+            return handle.id
+
+        for name in await asyncio.gather(*map(other, range(230))):
+            await listed(client, name)
+        notes: list[str] = []
+        async with asyncio.timeout(120):
+            while not any(lost in note for note in notes):
+                notes = (await dream_by_hand(s, scope)).notes
+        assert await (await memory(s)).recall("assistant", scope) == {
+            "cat_Momo": "Cat is named Momo"
+        }

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from temporalio.api.sdk.v1 import WorkflowMetadata
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
-from temporalio.exceptions import ApplicationError
+from temporalio.exceptions import ApplicationError, CancelledError
 
 from agentmem.contracts import DreamReport
 from agentmem.dreaming.hand_over import hand_over_id
 from agentmem.dreaming.hook import dream_id
 from agentmem.errors import ProviderError
-from tests.diary_workflow import Diary
+from tests.diary_workflow import Diary, Shared
 from tests.dreams import Script, served
 from tests.runs import hold_appends
 from tests.stack import Stack, eventually, stack, task_failures
@@ -38,7 +38,7 @@ def agents(on: str = '"end"') -> str:
 async def friends(client: Client, data: Path, **options: Any) -> AsyncGenerator[Stack]:
     """Run a worker whose agent learns the name of a cat."""
     script = options.pop("script", None) or served(learned("Momo", "Rex"))
-    async with stack(client, data, script, agents=agents(), extra=[Diary], **options) as s:
+    async with stack(client, data, script, agents=agents(), extra=[Diary, Shared], **options) as s:
         yield s
 
 
@@ -208,6 +208,18 @@ async def test_nobody_can_copy_a_session_by_a_hand_over(client: Client, tmp_path
             assert caught.value.cause.type == "InvalidInput"
 
 
+async def test_a_worker_says_that_words_may_outlast_what_they_are_read_from(
+    client: Client, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The test's server keeps workflows that have ended for a day."""
+    async with friends(client, tmp_path, hand_over_hours=25):
+        assert "AGENTMEM_HAND_OVER_HOURS is 25" in caplog.text
+        assert "for 24 hours" in caplog.text
+    caplog.clear()
+    async with friends(client, tmp_path, hand_over_hours=24):
+        assert "AGENTMEM_HAND_OVER_HOURS" not in caplog.text
+
+
 @pytest.mark.parametrize("on", ['"pause"', '"idle"', ""])
 async def test_a_session_without_a_dream_at_its_end_still_hands_its_words_over(
     client: Client, tmp_path: Path, on: str
@@ -225,3 +237,50 @@ async def test_a_session_without_a_dream_at_its_end_still_hands_its_words_over(
             if event.HasField("start_child_workflow_execution_initiated_event_attributes")
         ]
         assert children == []
+
+
+@pytest.mark.parametrize("kind", ["session", "answer", "own"])
+async def test_a_cancellation_beside_a_store_that_hangs_loses_nothing(
+    client: Client, tmp_path: Path, kind: str
+) -> None:
+    """It ends at once, cancelled, while it waits for its store; a hand-over has the words."""
+    async with friends(client, tmp_path) as s:
+        scope = f"user-{uuid.uuid4()}"
+        entered, go = hold_appends(await memory(s))
+        if kind == "own":
+            handle: Any = await client.start_workflow(
+                Diary.run, args=[scope, [MOMO]], id=scope, task_queue=s.task_queue
+            )
+        else:
+            request = {"agent": "assistant", "scope": scope, "session": kind == "session"}
+            handle = await s.start(**request, message=MOMO)
+        if kind == "session":
+            await handle.signal("end")
+        await entered.wait()
+        await handle.cancel()
+        with pytest.raises(WorkflowFailureError) as caught:
+            await handle.result()
+        assert isinstance(caught.value.cause, CancelledError)
+        go.set()
+        assert await hand_over_of(client, handle, scope).result() == {"messages": 2}
+        await learns(s, scope)
+
+
+async def test_a_cancellation_in_the_first_hook_leaves_the_second_its_words(
+    client: Client, tmp_path: Path
+) -> None:
+    """One conversation for two scopes: each has its hand-over, and its dream."""
+    async with friends(client, tmp_path) as s:
+        scopes = [f"user-{uuid.uuid4()}" for _ in range(2)]
+        entered, go = hold_appends(await memory(s))
+        handle = await client.start_workflow(
+            Shared.run, args=[scopes, MOMO], id=scopes[0], task_queue=s.task_queue
+        )
+        await entered.wait()
+        await handle.cancel()
+        with pytest.raises(WorkflowFailureError):
+            await handle.result()
+        go.set()
+        for scope in scopes:
+            assert await hand_over_of(client, handle, scope).result() == {"messages": 2}
+            await learns(s, scope)

@@ -22,6 +22,7 @@ from tests.e2e.test_crash import sigkill
 from tests.e2e.worker_process import READY, worker_process
 from tests.postgres import PostgresServer
 from tests.stack import Stack, eventually, last_user_text, stack
+from worker import local
 
 ONE_SHOTS, SESSIONS = 40, 40
 
@@ -204,6 +205,34 @@ async def test_slots_full_of_slow_model_calls(client: Client, tmp_path: Path) ->
         assert await said(provider, scope) == ["quick"]
         for one in slow:
             await one.terminate()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(200)
+async def test_a_script_that_leaves_waits_for_words_and_their_dream(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`local()` stops its server when the store has the words, and the dream has read them."""
+    monkeypatch.setenv("AGENTMEM_DATA", str(tmp_path))
+    (tmp_path / "agents.toml").write_text(agents("sqlite:memory.db"))
+    file = tmp_path / "memory.db"
+    held = sqlite3.connect(file, isolation_level=None, check_same_thread=False)
+    async with local(agents=tmp_path / "agents.toml", model="agentmem/offline") as script:
+        request = {"agent": "assistant", "scope": "ada", "session": True}
+        session = await script.client.start_workflow(
+            "agent", request, id="session", task_queue=script.task_queue
+        )
+        await session.execute_update("send", "My cat is named Momo.")
+        held.execute("BEGIN IMMEDIATE")  # nobody else writes
+        await session.signal("end")
+        assert await session.result() == {"turns": 1}
+        asyncio.get_running_loop().call_later(4, held.rollback)
+    assert "Waiting for 1 session(s) to reach memory" in capsys.readouterr().err
+    held.close()
+    stores = Providers(tmp_path)
+    provider = await stores.get("sqlite:memory.db")
+    assert await provider.recall("assistant", "ada") == {"cat": "Cat is named Momo"}
+    await stores.close()
 
 
 async def slow_session(s: Stack) -> WorkflowHandle[Any, Any]:

@@ -8,10 +8,11 @@ import asyncio
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from temporalio.client import WorkflowHandle, WorkflowUpdateStage
+from temporalio.client import WorkflowFailureError, WorkflowHandle, WorkflowUpdateStage
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.testing import WorkflowEnvironment
 
@@ -258,6 +259,21 @@ async def session_that_hands_over(s: Stack) -> Handle:
     return handle
 
 
+async def session_cancelled_at_its_end(s: Stack) -> Handle:
+    """A session that is cancelled while its end waits for a store that hangs."""
+    entered, go = hold_appends(await s.configuration.providers.get("sqlite:facts.db"))
+    handle = await s.start(agent="friend", scope=s.task_queue, session=True)
+    await handle.execute_update("send", "My name is Ada.")
+    await handle.signal("end")
+    await entered.wait()
+    await handle.cancel()
+    with suppress(WorkflowFailureError):
+        await handle.result()
+    go.set()
+    await _hand_over_of(s, handle).result()
+    return handle
+
+
 async def run_that_changes_under_load(s: Stack) -> Handle:
     """A run that four clients never leave quiet: it holds answers back and then changes."""
     handle = await s.start(agent="short", session=True)
@@ -327,6 +343,7 @@ RECORDS: dict[str, tuple[Record, str, Any]] = {
     "answer_that_is_handed_over": (answer_that_is_handed_over, OFFLINE, []),
     "hand_over": (hand_over, OFFLINE, []),
     "session_that_hands_over": (session_that_hands_over, OFFLINE, []),
+    "session_cancelled_at_its_end": (session_cancelled_at_its_end, OFFLINE, []),
     "run_that_changes_under_load": (run_that_changes_under_load, MODEL, [reply("ok")] * 20),
     "run_that_was_handed_on": (run_that_was_handed_on, "openai/test-model", SHORT),
     "run_that_asked_anew": (run_that_was_handed_on, "openai/test-model", SHORT),

@@ -6,6 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from temporalio.api.common.v1 import Header, Payload, Payloads, WorkflowExecution
+from temporalio.api.enums.v1 import UpdateWorkflowExecutionLifecycleStage
+from temporalio.api.update.v1 import Input, Meta, Request, WaitPolicy
+from temporalio.api.workflowservice.v1 import UpdateWorkflowExecutionRequest
 from temporalio.client import Client, WorkflowHandle, WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 
@@ -53,6 +57,42 @@ async def test_a_large_update_is_refused_at_once_beside_a_running_turn(
         handle, turn = await session_in_a_turn(s)
         names = ["send", "ask", "approve", "cancel_turn", "end", "no_such_update"]
         assert await refusals(handle, names, size) == {"UnprocessedUpdate"}
+        assert await turn == "slow"
+        assert await handle.execute_update("send", "and now?") == "next"
+        assert await task_failures(handle) == []
+
+
+@pytest.mark.parametrize("part", ["a header", "the name"])
+async def test_a_small_message_in_a_large_update_is_refused_at_once(
+    client: Client, tmp_path: Path, part: str
+) -> None:
+    """An answer carries the whole update: its headers and its name count like its arguments."""
+    large = "x" * 2_500_000
+    fields = {"large": Payload(data=large.encode())} if part == "a header" else {}
+    name = large if part == "the name" else "send"
+    script = [reply("slow", delay=3), reply("next")]
+    async with stack(client, tmp_path, script, agents=PLAIN) as s:
+        handle, turn = await session_in_a_turn(s)
+        request = UpdateWorkflowExecutionRequest(
+            namespace=client.namespace,
+            workflow_execution=WorkflowExecution(workflow_id=handle.id),
+            wait_policy=WaitPolicy(
+                lifecycle_stage=(
+                    UpdateWorkflowExecutionLifecycleStage.UPDATE_WORKFLOW_EXECUTION_LIFECYCLE_STAGE_COMPLETED
+                )
+            ),
+            request=Request(
+                meta=Meta(update_id="large"),
+                input=Input(
+                    header=Header(fields=fields),
+                    name=name,
+                    args=Payloads(payloads=[Payload(data=b'"hi"')]),
+                ),
+            ),
+        )
+        async with asyncio.timeout(SECONDS):
+            answer = await client.workflow_service.update_workflow_execution(request)
+        assert answer.outcome.failure.application_failure_info.type == "UnprocessedUpdate"
         assert await turn == "slow"
         assert await handle.execute_update("send", "and now?") == "next"
         assert await task_failures(handle) == []

@@ -126,7 +126,7 @@ async def call_that_no_worker_took(s: Stack) -> Handle:
     look, queues.FIRST_LOOK = queues.FIRST_LOOK, timedelta(seconds=2)
     try:
         with tempfile.TemporaryDirectory() as data:
-            more = {"model_queue": "models-apart", "model_slots": 1}
+            more: dict[str, Any] = {"model_queue": "models-apart", "model_slots": 1}
             async with stack(s.client, Path(data), script, model_name=MODEL, **more) as apart:
                 slow = await apart.start(agent="plain", message="slow")
                 await apart.model.received(1)

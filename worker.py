@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from typing import Any, Self
 
 from pydantic import ValidationError
 from temporalio.client import Client
@@ -38,6 +39,7 @@ from agentmem.configuration import Configuration, configure
 from agentmem.dev_server import dev_server
 from agentmem.errors import ConfigurationError
 from agentmem.memory.retention import retention
+from agentmem.queues import DREAM_ACTIVITIES, MODEL_ACTIVITIES, Routes
 from agentmem.redaction import redactor
 from agentmem.settings import Settings, load_settings
 from agentmem.update_limit import UpdateLimit
@@ -59,6 +61,40 @@ processor time and 2.3 MB. It keeps no state in its modules. Our own workflows r
 sandbox; the replay tests run them, and the library, inside a strict one."""
 
 
+class Workers:
+    """A worker for each task queue that this process polls; they run and end together.
+
+    Args:
+        workers: The workers, that of the process's own queue first.
+    """
+
+    def __init__(self, workers: Sequence[Worker]) -> None:
+        self._workers = workers
+
+    @property
+    def is_running(self) -> bool:
+        """Whether all of them run."""
+        return all(worker.is_running for worker in self._workers)
+
+    @property
+    def is_shutdown(self) -> bool:
+        """Whether one of them has ended."""
+        return any(worker.is_shutdown for worker in self._workers)
+
+    async def __aenter__(self) -> Self:
+        """Start them; one that fails cancels the body."""
+        for worker in self._workers:
+            await worker.__aenter__()
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, *more: Any) -> None:
+        """Stop them at the same time: their activities have one time to end, not one each."""
+        ends = (worker.__aexit__(kind, *more) for worker in self._workers)
+        errors = await asyncio.gather(*ends, return_exceptions=True)
+        if error := next((one for one in errors if one is not None), None):
+            raise error
+
+
 def build_worker(
     client: Client,
     configuration: Configuration,
@@ -66,8 +102,8 @@ def build_worker(
     *,
     strict: bool = False,
     on_fatal: OnFatal | None = None,
-) -> Worker:
-    """Return a worker that is ready to run, on the settings' task queue.
+) -> Workers:
+    """Return a worker that is ready to run, on the settings' task queues.
 
     Args:
         client: Of the server.
@@ -93,33 +129,56 @@ def build_worker(
         patience=configuration.patience,
         ollama_context=configuration.settings.ollama_context,
     )
-    try:
+    activities = [
+        *agents.activities,
+        ModelActivity(models, cache, toolbox.schemas, toolbox.checked).model,
+        CompactActivity(models, cache).compact,
+        TranscriptActivities(providers, cache, redact).append,
+        HandOverActivity(providers, patience, redact).hand_over,
+        *MemoryActivities(providers, cache, redact).activities,
+        *DreamActivities(
+            providers,
+            models.ask,
+            model=model,
+            context=models.context,
+            collector=Collector(redact),
+            stores={
+                name: agent.long_term_memory
+                for name, agent in configuration.agents.items()
+                if agent.long_term_memory
+            },
+        ).activities,
+        *tool_activities(toolbox, cache.remember),
+        *app.activities.values(),
+    ]
+    # For sync activities of the app; its threads start as they are needed.
+    most = max(settings.slots_of_queues.values())
+    executor = ThreadPoolExecutor(most) if app.activities else None
+
+    def polling(queue: str, **workflows: Any) -> Worker:
         return Worker(
             client,
-            task_queue=settings.task_queue,
+            task_queue=queue,
+            # All of them on each queue: another worker may have this queue as its own.
+            activities=activities,
+            activity_executor=executor,
+            # Most activities wait for a model: they cost memory, hardly any processor time.
+            max_concurrent_activities=settings.slots_of_queues[queue],
+            graceful_shutdown_timeout=GRACE,
+            deployment_config=_version(settings),
+            on_fatal_error=on_fatal,
+            # Heartbeats say how far a phase of a dream is; a cancellation comes back on them.
+            max_heartbeat_throttle_interval=timedelta(seconds=1),
+            default_heartbeat_throttle_interval=timedelta(seconds=1),
+            **workflows,
+        )
+
+    own, *others = settings.slots_of_queues
+    try:
+        worker = polling(
+            own,
             workflows=[*_our_workflows(), *app.workflows.values()],
-            activities=[
-                *agents.activities,
-                ModelActivity(models, cache, toolbox.schemas, toolbox.checked).model,
-                CompactActivity(models, cache).compact,
-                TranscriptActivities(providers, cache, redact).append,
-                HandOverActivity(providers, patience, redact).hand_over,
-                *MemoryActivities(providers, cache, redact).activities,
-                *DreamActivities(
-                    providers,
-                    models.ask,
-                    model=model,
-                    context=models.context,
-                    collector=Collector(redact),
-                    stores={
-                        name: agent.long_term_memory
-                        for name, agent in configuration.agents.items()
-                        if agent.long_term_memory
-                    },
-                ).activities,
-                *tool_activities(toolbox, cache.remember),
-                *app.activities.values(),
-            ],
+            interceptors=[Routes(_routes(settings))],
             # A value that a model of ours does not take fails the workflow that made it; as any
             # other bug it would leave it running with failing tasks.
             workflow_failure_exception_types=[ValidationError],
@@ -127,16 +186,6 @@ def build_worker(
             unsandboxed_workflow_runner=(
                 sandbox if strict else UpdateLimit(UnsandboxedWorkflowRunner())
             ),
-            # For sync activities of the app; its threads start as they are needed.
-            activity_executor=ThreadPoolExecutor(settings.slots) if app.activities else None,
-            # Most activities wait for a model: they cost memory, hardly any processor time.
-            max_concurrent_activities=settings.slots,
-            graceful_shutdown_timeout=GRACE,
-            deployment_config=_version(configuration.settings),
-            on_fatal_error=on_fatal,
-            # Heartbeats say how far a phase of a dream is; a cancellation comes back on them.
-            max_heartbeat_throttle_interval=timedelta(seconds=1),
-            default_heartbeat_throttle_interval=timedelta(seconds=1),
             # How long the server keeps a task for a worker that may be dead: after a crash a
             # session goes on within 3 to 5 s, not 11 to 13 s as by default. Under a load that
             # makes tasks wait longer than this, sessions are replayed more often.
@@ -144,6 +193,15 @@ def build_worker(
         )
     except RuntimeError as error:
         raise ConfigurationError(f"AGENTMEM_APP: {error}: {error.__cause__}") from error
+    return Workers([worker, *(polling(queue) for queue in others)])
+
+
+def _routes(settings: Settings) -> dict[str, str]:
+    """Return the queues of the activities that do not stay on the worker's own."""
+    models = dict.fromkeys(MODEL_ACTIVITIES, settings.queue_of_models)
+    dreams = dict.fromkeys(DREAM_ACTIVITIES, settings.queue_of_dreams)
+    found = (models | dreams).items()
+    return {name: queue for name, queue in found if queue != settings.task_queue}
 
 
 def _version(settings: Settings) -> WorkerDeploymentConfig | None:
@@ -178,7 +236,7 @@ async def running(
     *,
     strict: bool = False,
     on_fatal: OnFatal | None = None,
-) -> AsyncGenerator[Worker, None]:
+) -> AsyncGenerator[Workers, None]:
     """Run a worker in this process; on leaving, activities may end and stores close.
 
     `strict` and `on_fatal` are those of `build_worker`.
@@ -190,7 +248,11 @@ async def running(
     await require_namespace(client)
     settings = configuration.settings
     await _check_patience(client, settings.hand_over_hours)
-    models = Models(ollama_context=settings.ollama_context, rate=settings.model_rate)
+    models = Models(
+        ollama_context=settings.ollama_context,
+        rate=settings.model_rate,
+        dream_rate=settings.dream_rate,
+    )
     try:
         # The agents' own stores: a broken one shows now, not in the middle of a turn.
         for identity in configuration.own_stores():

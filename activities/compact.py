@@ -11,6 +11,7 @@ from agentmem.errors import ModelCallError
 from agentmem.messages import Message, Role
 from agentmem.models.failures import lies_with_tools
 from agentmem.models.summaries import parts, read_summary, request
+from agentmem.policies import COMPACT_WORK
 
 
 class CompactActivity:
@@ -29,7 +30,7 @@ class CompactActivity:
             ModelCallError: A call failed, or what came is no summary.
             AgentMemError: The workflow did not give its messages.
         """
-        spent, failures = Usage(), FailureCount(SUMMARY_FAILURES)
+        spent, failures = Usage(), FailureCount(SUMMARY_FAILURES, COMPACT_WORK)
         paid = Paid(failures.counters)
         async with failures.counting():
             messages = await self._cache.resolve_prompt(asked.prompt)
@@ -48,7 +49,7 @@ class CompactActivity:
             attempt=activity.info().attempt,
         )
         self._cache.remember(asked.prompt.memory, message)
-        return ModelReply(message=message, usage=spent, paid=paid.usage)
+        return ModelReply(message=message, usage=spent, paid=paid.usage, waited=failures.waited)
 
     async def _part(self, asked: Compact, before: str, text: str, paid: Paid) -> tuple[str, Usage]:
         """Summarise a part: by a call, and by a text if the model or its provider makes none."""

@@ -151,6 +151,8 @@ def exchanging() -> Generator[HttpExchange]:
 def watch_clients() -> None:
     """Have the HTTP clients of this process report to the running exchange, and send once.
 
+    Clients that are made within an exchange open as many connections as there are calls.
+
     Outside of an exchange they are what they were; to call it again changes nothing.
     """
     for name in _CLIENTS:
@@ -167,6 +169,14 @@ def _watch(client: Any) -> None:
         return
     blocking: Any = client.HTTPTransport
     send_blocking = blocking.handle_request
+    begin = transport.__init__
+
+    def __init__(self: Any, *args: Any, **options: Any) -> None:
+        # A pool of 100 connections, as by default, would make the hundred-and-first call wait in
+        # the client, where nobody sees it, and behind dreams too: the worker's slots are the bound.
+        if _running.get() is not None:
+            options["limits"] = client.Limits(max_connections=None, max_keepalive_connections=100)
+        begin(self, *args, **options)
 
     def handle_request(self: Any, request: Any) -> Any:  # of vendors that are asked in a thread
         exchange = _running.get()
@@ -188,6 +198,7 @@ def _watch(client: Any) -> None:
         return response
 
     setattr(handle_async_request, _MARK, True)
+    transport.__init__ = __init__
     transport.handle_async_request = handle_async_request
     blocking.handle_request = handle_request
 

@@ -57,6 +57,7 @@ class Models:
         timeout: timedelta = REQUEST_TIMEOUT,
         ollama_context: int = OLLAMA_CONTEXT,
         rate: float = 0,
+        dream_rate: float = 0,
     ) -> None:
         """Load nothing yet.
 
@@ -64,11 +65,14 @@ class Models:
             timeout: How long one request may take.
             ollama_context: Tokens of the context that Ollama's models get; 0 leaves it to Ollama.
             rate: Requests per second to one model that are never exceeded; 0 for no such bound.
+            dream_rate: The same for the requests in the background, which count for both.
         """
         self._ollama_context = ollama_context
         self._timeout = timeout.total_seconds()
         self._rate = rate
+        self._dream_rate = dream_rate
         self._limits: dict[str, RateLimit] = {}
+        self._dream_limits: dict[str, RateLimit] = {}
         self._loading: Future[Any] | None = None
         self._contexts = Contexts()
 
@@ -116,6 +120,8 @@ class Models:
         limit = self._limits.setdefault(model, RateLimit(model, most=self._rate))
         deadline = asyncio.get_running_loop().time() + time_left(self._timeout) - _MARGIN
         refused: ModelCallError | None = None
+        if background and self._dream_rate:
+            await self._own_pace(model, deadline)
         while True:
             left = deadline - asyncio.get_running_loop().time()
             try:
@@ -136,6 +142,14 @@ class Models:
                 if not is_limited(error):
                     raise
                 refused = error
+
+    async def _own_pace(self, model: str, deadline: float) -> None:
+        """Wait until the rate of dreams lets a request through; nobody refuses for this one."""
+        limit = self._dream_limits.setdefault(model, RateLimit(model, most=self._dream_rate))
+        try:
+            await limit.admission(patience=deadline - asyncio.get_running_loop().time())
+        except RateLimited as error:
+            raise not_admitted(model, error.seconds) from None
 
     async def _once(
         self, request: JSONObject, seconds: float | None, stream: bool, continues: bool
@@ -316,7 +330,7 @@ class ModelActivity:
                 checked = await asyncio.to_thread(self._with_checks, made.message, call.approve)
                 made = made.replace(message=checked)
         self._cache.remember(call.prompt.memory, made.message)
-        return made.replace(paid=paid.usage)
+        return made.replace(paid=paid.usage, waited=failures.waited)
 
     def _with_checks(self, message: Message, approve: Sequence[str]) -> Message:
         calls = [

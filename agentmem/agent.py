@@ -28,6 +28,7 @@ from agentmem.loop import Loop
 from agentmem.memory.long_term import LongTermMemory
 from agentmem.memory.working import WorkingMemory
 from agentmem.policies import RESOLVE
+from agentmem.priorities import of_turn
 from agentmem.response_format import Given, ResponseFormat, T
 from agentmem.tools import tool_spec
 from agentmem.values import JSONObject, JSONValue
@@ -43,6 +44,7 @@ class Assistant(Generic[T]):
     Attributes:
         definition: What it is, as the worker resolved it.
         approvals: Its tool calls that wait for a person.
+        priority: Of its calls where they wait for a worker.
         usage: Of all its model calls so far.
     """
 
@@ -51,6 +53,7 @@ class Assistant(Generic[T]):
         definition: Definition,
         *,
         memory: WorkingMemory | None,
+        scope: str = "",
         response_format: ResponseFormat[T] | None = None,
         on_complete: Sequence[Hook] = (),
         on_pause: Sequence[Hook] = (),
@@ -59,6 +62,7 @@ class Assistant(Generic[T]):
         self.approvals: Approvals = approvals()
         self.usage = Usage()
         self._memory = memory
+        self.priority = of_turn(definition.name, scope)
         self._format = response_format or ResponseFormat[T](definition.response_format)
         self._on_complete = on_complete
         self._on_pause = on_pause
@@ -104,6 +108,7 @@ class Assistant(Generic[T]):
                 on_pause=self._pause,
                 spent=self.usage,
                 response_format=self._format,
+                priority=self.priority,
             )
             try:
                 return await loop.turn(text)
@@ -235,6 +240,7 @@ async def agent(
     return Assistant(
         definition,
         memory=working_memory,
+        scope=long_term_memory.store.scope if long_term_memory is not None else "",
         response_format=form,
         on_complete=on_complete,
         on_pause=on_pause,
@@ -256,7 +262,12 @@ async def resolve(request: Resolve) -> Definition:
         ConfigurationError: The worker knows no such agent, tool or provider; lists what exists.
     """
     try:
-        return await workflow.execute_activity(contracts.resolve, request, **RESOLVE)
+        return await workflow.execute_activity(
+            contracts.resolve,
+            request,
+            priority=of_turn(request.agent, request.scope),
+            **RESOLVE,
+        )
     except ActivityError as error:
         raise_cancellation(error)
         raise ConfigurationError(describe(error)) from error

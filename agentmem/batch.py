@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from temporalio import workflow
+from temporalio.common import Priority
 from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
 
 from agentmem.approvals import Approval, Approvals
@@ -59,7 +60,9 @@ class Batch:
         *,
         approvals: Approvals,
         on_pause: Callable[[], Awaitable[None]],
+        priority: Priority = Priority.default,
     ) -> None:
+        self._priority = priority
         self._definition = definition
         self._specs = {spec.name: spec for spec in definition.tools}
         self._memory = memory
@@ -180,7 +183,11 @@ class Batch:
         self._started.add(call.id)
         try:
             return await workflow.execute_activity(
-                spec.name, run, result_type=Message, **tool_options(spec)
+                spec.name,
+                run,
+                result_type=Message,
+                priority=self._priority,
+                **tool_options(spec),
             )
         except ActivityError as error:
             if is_cancelled_exception(error):

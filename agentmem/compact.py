@@ -1,9 +1,11 @@
 """Keeping prompts within bounds: compaction when it is due, and what follows an overflow."""
 
 from collections.abc import Callable, Set
+from datetime import timedelta
 from functools import partial
 
 from temporalio import workflow
+from temporalio.common import Priority
 from temporalio.exceptions import ActivityError, ApplicationError
 
 from agentmem import contracts
@@ -13,6 +15,7 @@ from agentmem.memory.compaction import OLD_BYTES, Plan, fits, plan
 from agentmem.memory.tools import MEMORY_TOOLS
 from agentmem.memory.working import WorkingMemory
 from agentmem.policies import COMPACT
+from agentmem.queues import until_taken
 from agentmem.values import dump_json, encoded_size
 
 LARGE = "large"
@@ -72,7 +75,13 @@ class Compaction:
     """The compaction of a conversation: summaries when due, one answer to an overflow a turn."""
 
     def __init__(
-        self, memory: WorkingMemory, spend: Callable[[Usage], None], overhead: int = 0
+        self,
+        memory: WorkingMemory,
+        spend: Callable[[Usage], None],
+        overhead: int = 0,
+        *,
+        priority: Priority = Priority.default,
+        wait: Callable[[timedelta], None] = lambda _: None,
     ) -> None:
         """Keep this conversation within bounds.
 
@@ -80,8 +89,12 @@ class Compaction:
             memory: The conversation.
             spend: Told what summaries took.
             overhead: The estimated tokens of each request's fixed part.
+            priority: Of its calls where they wait for a worker.
+            wait: Told how long a call waited for a worker's free slot.
         """
         self._memory = memory
+        self._priority = priority
+        self._wait = wait
         self._spend = spend
         self._overhead = overhead
         self._asked_in = 0  # turns count from 1
@@ -159,23 +172,32 @@ class Compaction:
         self._asked_in = self._failed_in = memory.turn
         # What is shown shortened is read shortened: it was old when it came to that.
         short = {i: OLD_BYTES for i in ids if i in memory.log.shortened}
+        asked = Compact(
+            prompt=memory.reference(ids).replace(clipped=short),
+            reply=memory.reserve(),
+            model=memory.settings.compact_model or "",
+            words=min(LONGEST, (memory.settings.max_tokens or 0) // 5 + 1),
+        )
         try:
-            made = await workflow.execute_activity(
-                contracts.compact,
-                Compact(
-                    prompt=memory.reference(ids).replace(clipped=short),
-                    reply=memory.reserve(),
-                    model=memory.settings.compact_model or "",
-                    words=min(LONGEST, (memory.settings.max_tokens or 0) // 5 + 1),
+            made = await until_taken(
+                lambda look: workflow.execute_activity(
+                    contracts.compact,
+                    asked,
+                    summary=f"{len(ids)} messages of {memory.name}",
+                    schedule_to_start_timeout=look,
+                    priority=self._priority,
+                    **COMPACT,
                 ),
-                summary=f"{len(ids)} messages of {memory.name}",
-                **COMPACT,
+                self._wait,
             )
         except ActivityError as error:
             raise_cancellation(error)
-            self._spend(counted(failed_call(error).paid))
+            failed = failed_call(error)
+            self._wait(timedelta(seconds=failed.waited))
+            self._spend(counted(failed.paid))
             workflow.logger.warning("%s is not summarised: %s", memory.name, describe(error))
             return False
+        self._wait(timedelta(seconds=made.waited))
         self._spend(made.usage.plus(counted(made.paid)))
         wanted = set(ids)
         replaced = [m for group in memory.log.groups for m in group if m.id in wanted]

@@ -114,6 +114,8 @@ def _command(port: int, ui_port: int, data: Path | None) -> list[str]:
     if ui_port:
         _require_free(ui_port, "--ui-port")
     command += ["--ui-port", str(ui_port)] if ui_port else ["--headless"]
+    # Scopes share a full worker by their keys; without it the server takes what came first.
+    command += ["--dynamic-config-value", "matching.enableFairness=true"]
     return command + (["--db-filename", str(data / "temporal.db")] if data else [])
 
 

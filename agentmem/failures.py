@@ -14,6 +14,7 @@ from temporalio.exceptions import (
 )
 
 from agentmem.contracts.calls import FailedCall
+from agentmem.models.plain import as_mapping
 from agentmem.values import clip
 
 TEXT_BYTES = 4096
@@ -32,7 +33,8 @@ def failed_call(error: BaseException) -> FailedCall:
     if isinstance(cause, ApplicationError) and cause.details:
         return _parsed(cause.details[0])
     if isinstance(cause, TimeoutError) and cause.last_heartbeat_details:
-        return _parsed({"paid": cause.last_heartbeat_details[0]})
+        told = as_mapping(cause.last_heartbeat_details[0])
+        return _parsed({"paid": told, "waited": told.get("waited", 0.0)})
     return FailedCall()
 
 

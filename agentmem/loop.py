@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from temporalio import workflow
+from temporalio.common import Priority
 from temporalio.exceptions import ActivityError, TimeoutError
 
 from agentmem import contracts
@@ -18,6 +19,7 @@ from agentmem.failures import describe, failed_call, raise_cancellation
 from agentmem.memory.working import WorkingMemory
 from agentmem.messages import Role
 from agentmem.policies import model_options
+from agentmem.queues import until_taken
 from agentmem.response_format import ResponseFormat
 from agentmem.values import JSONObject, clip
 
@@ -54,6 +56,7 @@ class Loop:
         on_pause: Callable[[], Awaitable[None]],
         spent: Usage,
         response_format: ResponseFormat[Any],
+        priority: Priority = Priority.default,
     ) -> None:
         """Take what the agent's turns share; `spent` is what all turns before took."""
         self._definition = definition
@@ -61,7 +64,10 @@ class Loop:
         self._approvals = approvals
         self._on_pause = on_pause
         fixed = sum(overhead(definition).values()) if memory.settings.compact_model else 0
-        self._compaction = Compaction(memory, self._spend, fixed)
+        self._priority = priority
+        self._compaction = Compaction(
+            memory, self._spend, fixed, priority=priority, wait=self._wait
+        )
         self._spent = spent
         self._format = response_format
         self._deadline = workflow.now() + timedelta(minutes=definition.turn_minutes)
@@ -104,10 +110,9 @@ class Loop:
     def _why(self, error: BaseException) -> str:
         # Our own errors name the model. Temporal's, as where no worker took the call, do not.
         timed_out = isinstance(error, ActivityError) and isinstance(error.cause, TimeoutError)
+        late = timed_out or failed_call(error).kind == "late"
         agent = self._definition
-        context = (
-            f"the model {agent.model}, turn_minutes {agent.turn_minutes:g}: " if timed_out else ""
-        )
+        context = f"the model {agent.model}, turn_minutes {agent.turn_minutes:g}: " if late else ""
         return f"{context}{describe(error)}"
 
     def _leave_out(self, error: BaseException) -> str:
@@ -156,6 +161,7 @@ class Loop:
                 calls,
                 approvals=self._approvals,
                 on_pause=self._on_pause,
+                priority=self._priority,
             )
             start = workflow.now()
             await batch.run(max(0, limit - call_count), limit)
@@ -242,21 +248,35 @@ class Loop:
 
     async def _execute(self, call: ModelCall) -> ModelReply:
         self._check_budget()
-        remaining = self._deadline - workflow.now()
-        if remaining <= timedelta():
-            minutes = self._definition.turn_minutes
-            raise TurnFailed(f"the model calls of this turn took over {minutes:g} minutes")
-        try:
-            reply = await workflow.execute_activity(
-                contracts.model, call, **model_options(remaining)
-            )
-        except ActivityError as error:
-            self._spend(counted(failed_call(error).paid))
-            raise
+        reply = await until_taken(lambda look: self._execute_once(call, look), self._wait)
+        self._wait(timedelta(seconds=reply.waited))
         self._spend(reply.usage.plus(counted(reply.paid)))
         if not _is_blocked(reply):
             self._taken = len(self._memory.turn_messages())
         return reply
+
+    async def _execute_once(self, call: ModelCall, look: timedelta) -> ModelReply:
+        left = self._deadline - workflow.now()
+        if left <= timedelta():
+            minutes = self._definition.turn_minutes
+            raise TurnFailed(f"the model calls of this turn took over {minutes:g} minutes")
+        try:
+            return await workflow.execute_activity(
+                contracts.model,
+                call,
+                schedule_to_start_timeout=look,
+                priority=self._priority,
+                **model_options(left),
+            )
+        except ActivityError as error:
+            failed = failed_call(error)
+            self._wait(timedelta(seconds=failed.waited))
+            self._spend(counted(failed.paid))
+            raise
+
+    def _wait(self, waited: timedelta) -> None:
+        """Do not count the time that a call waited for a worker's free slot."""
+        self._deadline += waited
 
     def _call(
         self, step: int, *, may_call: bool, aside: tuple[str, ...] = (), repair: str = ""

@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import TypedDict
 
-from temporalio.common import Priority, RetryPolicy
+from temporalio.common import RetryPolicy
 
 from agentmem.contracts.calls import ToolSpec
 from agentmem.contracts.dream_settings import DreamLimits, PhaseSettings
@@ -22,44 +22,59 @@ class ActivityOptions(TypedDict, total=False):
     schedule_to_close_timeout: timedelta
     heartbeat_timeout: timedelta
     retry_policy: RetryPolicy
-    priority: Priority
 
+
+FREE_SLOT = timedelta(days=1)
+"""The longest time that a call waits for a worker with a free slot.
+
+Waiting for one is no work, and counts against no bound of work: a worker that is full must fail no
+turn. Nothing waits for ever, though.
+"""
 
 HEARTBEAT = timedelta(seconds=10)
 """A worker that died in the middle of an activity is noticed after this long."""
 
 # Without a bound on attempts: a worker's restart ends one, and is no failure of the model. The
 # worker counts the model's own failures, and does not retry the last (`activities/attempts.py`);
-# what bounds the attempts together is their time. The model's failures name their own waits, so
-# the interval is for restarts.
+# what bounds the attempts together is their time, which the worker counts too: Temporal's bound on
+# all attempts would count the time without a free slot. The model's failures name their own waits,
+# so the interval is for restarts.
 _RESTARTED = RetryPolicy(
     maximum_interval=timedelta(seconds=2), non_retryable_error_types=_TOO_LARGE
 )
 
-# A model may think for minutes; Temporal owns the retries, litellm's are off.
-MODEL: ActivityOptions = {
-    "start_to_close_timeout": timedelta(minutes=10),
-    "schedule_to_close_timeout": timedelta(minutes=15),
-    "heartbeat_timeout": HEARTBEAT,
-    "retry_policy": _RESTARTED,
-}
+
+# An attempt that took all the time leaves none for another, which would wait for a slot to say so.
+_FIRST_HAS_ALL = RetryPolicy(
+    maximum_interval=timedelta(seconds=2),
+    non_retryable_error_types=[*_TOO_LARGE, "TemporalTimeout:StartToClose"],
+)
 
 
 def model_options(left: timedelta) -> ActivityOptions:
-    """Return the options for one model call of a turn.
+    """Return the options for one model call of a turn: Temporal owns the retries, not litellm.
 
     Args:
-        left: Of the time that the turn's model calls may take together.
+        left: Of the time that the turn's model calls may take together. All attempts have it
+            together (`activities/attempts.py`), without the time that they wait for a slot.
     """
     # An attempt may wait for the provider's rate limit first. The request itself has a timeout of
     # its own, and heartbeats tell of a worker that died.
-    return {**MODEL, "start_to_close_timeout": left, "schedule_to_close_timeout": left}
+    return {
+        "start_to_close_timeout": left,
+        "schedule_to_close_timeout": left + FREE_SLOT,
+        "heartbeat_timeout": HEARTBEAT,
+        "retry_policy": _FIRST_HAS_ALL,
+    }
 
+
+COMPACT_WORK = timedelta(minutes=10)
+"""The time that all attempts at a summary may take together, without the wait for a slot."""
 
 # The user's turn waits for it, and goes on without a summary.
 COMPACT: ActivityOptions = {
     "start_to_close_timeout": timedelta(minutes=5),
-    "schedule_to_close_timeout": timedelta(minutes=10),
+    "schedule_to_close_timeout": COMPACT_WORK + FREE_SLOT,
     "heartbeat_timeout": HEARTBEAT,
     "retry_policy": _RESTARTED,
 }
@@ -96,10 +111,7 @@ def memory_within(left: timedelta | None) -> ActivityOptions:
     return MEMORY if left is None else {**MEMORY, "schedule_to_close_timeout": max(left, _SHORTEST)}
 
 
-BACKGROUND = Priority(priority_key=5)
-"""The priority of dreams, which never compete with turns: 1 is the highest, 3 the default."""
-
-BEGIN: ActivityOptions = {**MEMORY, "priority": BACKGROUND}
+BEGIN = MEMORY
 
 
 def phase_options(settings: PhaseSettings) -> ActivityOptions:
@@ -112,7 +124,6 @@ def phase_options(settings: PhaseSettings) -> ActivityOptions:
         "retry_policy": RetryPolicy(
             maximum_attempts=settings.attempts, non_retryable_error_types=_TOO_LARGE
         ),
-        "priority": BACKGROUND,
     }
 
 
@@ -129,7 +140,6 @@ def attempt_options(settings: PhaseSettings) -> ActivityOptions:
         "start_to_close_timeout": timedelta(minutes=settings.minutes),
         "heartbeat_timeout": HEARTBEAT,
         "retry_policy": RetryPolicy(maximum_attempts=1, non_retryable_error_types=_TOO_LARGE),
-        "priority": BACKGROUND,
     }
 
 
@@ -138,14 +148,12 @@ GIVE_UP: ActivityOptions = {
     "start_to_close_timeout": timedelta(seconds=10),
     "schedule_to_close_timeout": timedelta(seconds=30),
     "retry_policy": RetryPolicy(maximum_attempts=3),
-    "priority": BACKGROUND,
 }
 
 # One transaction over a whole change set.
 COMMIT: ActivityOptions = {
     "start_to_close_timeout": timedelta(seconds=30),
     "retry_policy": RetryPolicy(maximum_attempts=5, non_retryable_error_types=_TOO_LARGE),
-    "priority": BACKGROUND,
 }
 
 # Nobody waits for a hand-over. An attempt is short, so that a store that hangs keeps no slot of the
@@ -185,13 +193,13 @@ TASK_TIMEOUT = timedelta(seconds=30)
 def tool_options(spec: ToolSpec) -> ActivityOptions:
     """Return the options for one call of a tool.
 
-    One attempt unless the tool says that it is idempotent: a mail is not sent twice. The
-    schedule-to-close timeout ends a call of a tool that no worker knows.
+    One attempt unless the tool says that it is idempotent: a mail is not sent twice. A call waits
+    for a free slot for a day at most.
     """
     attempts = spec.retries + 1
     return {
         "start_to_close_timeout": spec.timeout,
-        "schedule_to_close_timeout": spec.timeout * attempts + timedelta(minutes=1),
+        "schedule_to_close_timeout": spec.timeout * attempts + FREE_SLOT,
         "heartbeat_timeout": HEARTBEAT,
         "retry_policy": RetryPolicy(
             maximum_attempts=attempts, non_retryable_error_types=_TOO_LARGE

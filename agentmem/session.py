@@ -100,7 +100,10 @@ class Session:
         for _ in range(SUMMARIES):
             if not self._is_large():
                 return
-            if not await Compaction(self.memory, self.assistant.spend).run(overflow=True):
+            compaction = Compaction(
+                self.memory, self.assistant.spend, priority=self.assistant.priority
+            )
+            if not await compaction.run(overflow=True):
                 return
 
 
@@ -145,6 +148,7 @@ async def prepare(request: AgentInput, state: SessionState | None, approvals: Ap
     assistant = Assistant(
         equip(definition, long_term) if long_term else definition,
         memory=memory,
+        scope=request.scope,
         on_pause=[paused],
     )
     assistant.usage = state.usage

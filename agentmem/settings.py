@@ -16,6 +16,7 @@ OFFLINE_MODEL = "agentmem/offline"
 DEFAULT_MODEL = "ollama/llama3.2"
 MESSAGE_CACHE_BYTES = 64 * 1024 * 1024
 RESOLVE_SECONDS = 20
+SLOTS = 500
 
 
 class Settings(BaseSettings):
@@ -31,6 +32,10 @@ class Settings(BaseSettings):
         database_url: The PostgreSQL database of the default provider; without one it is SQLite.
         data: The directory of SQLite files and of the embedded server.
         task_queue: The task queue that the worker polls.
+        model_queue: Another task queue for model calls, which the worker polls too; empty for the
+            same.
+        dream_queue: The task queue for the work of dreams, which the worker polls too; empty for
+            the name of the worker's own queue with `-dreams`.
         resolve_seconds: For how long other workers are asked for an agent or a tool that this one
             does not know; 20 by default, with `--dev` and in `local()` 0.
         deployment: The name of the worker's deployment, for Worker Versioning; empty without it.
@@ -39,7 +44,11 @@ class Settings(BaseSettings):
             it at their next task; `pinned`, sessions at their next change of runs, others never.
         model_rate: Requests per second to one model that the worker never exceeds; 0 for no such
             bound. What a provider allows is learned from its refusals in any case.
-        slots: Activities that the worker runs at a time: model calls, tools, memory, dreams.
+        dream_rate: The same for the requests of dreams, which count for `model_rate` too.
+        slots: Activities of its own queue that the worker runs at a time: model calls, tools,
+            memory.
+        model_slots: Model calls that it runs at a time where they have a queue of their own.
+        dream_slots: Steps of dreams that it runs at a time.
         message_cache_bytes: The most that the worker keeps of conversations' messages in memory.
         metrics: Where the worker's metrics can be read by Prometheus, as `host:port`; empty for
             nowhere.
@@ -62,12 +71,17 @@ class Settings(BaseSettings):
     database_url: SecretStr | None = None
     data: Path = Path(".agentmem")
     task_queue: str = Field(default=TASK_QUEUE, min_length=1)
+    model_queue: str = ""
+    dream_queue: str = ""
     resolve_seconds: float | None = Field(default=None, ge=0, le=600, allow_inf_nan=False)
     deployment: str = ""
     build_id: str = ""
     versioning: Literal["auto_upgrade", "pinned"] = "auto_upgrade"
     model_rate: float = Field(default=0, ge=0, allow_inf_nan=False)
-    slots: int = Field(default=500, ge=1, le=10_000)
+    dream_rate: float = Field(default=0, ge=0, allow_inf_nan=False)
+    slots: int = Field(default=SLOTS, ge=1, le=10_000)
+    model_slots: int = Field(default=SLOTS, ge=1, le=10_000)
+    dream_slots: int = Field(default=100, ge=1, le=10_000)
     message_cache_bytes: int = Field(default=MESSAGE_CACHE_BYTES, ge=0)
     metrics: str = ""
     ollama_context: int = Field(default=OLLAMA_CONTEXT, ge=0)
@@ -83,6 +97,43 @@ class Settings(BaseSettings):
                 "both or neither"
             )
         return self
+
+    @model_validator(mode="after")
+    def _queues_are_apart(self) -> Self:
+        models, dreams = self.queue_of_models, self.queue_of_dreams
+        if models == dreams and models != self.task_queue:
+            raise ValueError(
+                f"AGENTMEM_MODEL_QUEUE and AGENTMEM_DREAM_QUEUE are both {models!r}: dreams would "
+                "take the slots of turns' model calls; name two queues"
+            )
+        own = self.task_queue
+        for name, queue in (("MODEL", models), ("DREAM", dreams)):
+            if queue == own and f"{name.lower()}_slots" in self.model_fields_set:
+                raise ValueError(
+                    f"AGENTMEM_{name}_SLOTS counts on another queue than {own!r} alone: set "
+                    f"AGENTMEM_{name}_QUEUE to another name, or AGENTMEM_SLOTS"
+                )
+        return self
+
+    @property
+    def queue_of_models(self) -> str:
+        """The task queue that model calls go to."""
+        return self.model_queue or self.task_queue
+
+    @property
+    def queue_of_dreams(self) -> str:
+        """The task queue that the work of dreams goes to."""
+        return self.dream_queue or f"{self.task_queue}-dreams"
+
+    @property
+    def slots_of_queues(self) -> dict[str, int]:
+        """The slots of each task queue that the worker polls, its own first."""
+        own = {self.task_queue: self.slots}
+        models = {self.queue_of_models: self.model_slots}
+        dreams = {self.queue_of_dreams: self.dream_slots}
+        return own | {
+            queue: slots for queue, slots in (models | dreams).items() if queue not in own
+        }
 
     @property
     def agents_file(self) -> Path | None:

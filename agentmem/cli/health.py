@@ -10,11 +10,10 @@ from contextlib import asynccontextmanager
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
-from typing import Any
+from typing import Any, Protocol
 
 from temporalio.client import Client
 from temporalio.service import RPCError
-from temporalio.worker import Worker
 
 from agentmem.errors import ConfigurationError
 
@@ -25,15 +24,29 @@ SERVER_SECONDS = 2.0
 """The seconds that Temporal may take to answer before the worker counts as not ready."""
 
 
+class Polling(Protocol):
+    """A worker that polls, or did."""
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it runs."""
+        ...
+
+    @property
+    def is_shutdown(self) -> bool:
+        """Whether it has ended."""
+        ...
+
+
 class Health:
     """The answers to a worker's probes; call `watch` with the worker once it runs."""
 
     def __init__(self) -> None:
         self._failure = ""
         self._client: Client | None = None
-        self._worker: Worker | None = None
+        self._worker: Polling | None = None
 
-    def watch(self, client: Client, worker: Worker) -> None:
+    def watch(self, client: Client, worker: Polling) -> None:
         """Take a worker that polls now."""
         self._client, self._worker = client, worker
 

@@ -13,9 +13,8 @@ from typing import NoReturn, Protocol
 
 from temporalio.client import Client
 from temporalio.runtime import PrometheusConfig, Runtime, TelemetryConfig
-from temporalio.worker import Worker
 
-from agentmem.cli.health import serving
+from agentmem.cli.health import Polling, serving
 from agentmem.cli.logs import log_to_stderr
 from agentmem.cli.signals import end_in_time, live_on, run_until_stopped
 from agentmem.cli.terminal import replace_what_cannot_be_shown
@@ -36,7 +35,7 @@ class Running(Protocol):
 
     def __call__(
         self, client: Client, configuration: Configuration, *, on_fatal: OnFatal
-    ) -> AbstractAsyncContextManager[Worker]:
+    ) -> AbstractAsyncContextManager[Polling]:
         """Return the context; `on_fatal` is told what stops the worker for good."""
         ...
 

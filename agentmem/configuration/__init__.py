@@ -60,6 +60,9 @@ class Configuration:
             yield f"Answers come from {OFFLINE_MODEL}{why}: rules, no language model."
         server = client.service_client.config.target_host
         yield f"server      {server}, namespace {client.namespace}, queue {settings.task_queue}"
+        others = [f"{queue} ({n} slots)" for queue, n in settings.slots_of_queues.items()][1:]
+        if others:
+            yield f"queues too  {', '.join(others)}"
         if settings.deployment:
             version = f"{settings.deployment}, build {settings.build_id}"
             yield f"version     {version}, {settings.versioning}: it gets work once it is current"

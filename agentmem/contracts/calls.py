@@ -135,6 +135,7 @@ class ModelReply(Wire):
         problem: Why an answer does not keep its response format, in words for the model.
         paid: What earlier attempts took, whose replies were refused.
         reason: Why the reply ended, in the provider's own word, where it is no answer.
+        waited: Seconds that the call waited for a worker's free slot, which no turn has to count.
     """
 
     message: Message
@@ -143,6 +144,7 @@ class ModelReply(Wire):
     problem: str = ""
     paid: Usage = Usage()
     reason: str = ""
+    waited: float = 0.0
 
 
 class FailedCall(Wire):
@@ -151,12 +153,14 @@ class FailedCall(Wire):
     Attributes:
         kind: What went wrong: `overflow` (the prompt is too long), `large` (it may be), `refused`
             (by the content policy), `invalid` (the request is not accepted), `limited`, `slow`,
-            `unreachable`, and others for people.
+            `unreachable`, `late` (its attempts had no time left), and others for people.
         paid: What replies took that were refused, those of earlier attempts included.
+        waited: Seconds that the call waited for a worker's free slot.
     """
 
     kind: str = ""
     paid: Usage = Usage()
+    waited: float = 0.0
 
 
 class ScopeRef(Wire):

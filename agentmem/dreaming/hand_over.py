@@ -19,6 +19,7 @@ from agentmem.dreaming.children import start_or_tell, tell
 from agentmem.errors import AgentMemError
 from agentmem.failures import describe, raise_cancellation
 from agentmem.policies import HAND_OVER_RUN_TIMEOUT, memory_within
+from agentmem.priorities import of_turn
 from agentmem.values import clip
 
 WORKFLOW = "agent_hand_over"
@@ -172,6 +173,7 @@ class Carrier:
             task_queue=None,
             run_timeout=HAND_OVER_RUN_TIMEOUT,
             summary=_summary(store),
+            priority=of_turn(store.agent, store.scope),
         ):
             raise AgentMemError(f"{name} could be neither started nor told that there is more")
         self._handed_over, self._given = name, store
@@ -200,7 +202,10 @@ async def _resolved(store: ScopeRef, patience: timedelta | None) -> ScopeRef:
     if store.provider != "default":
         return store
     found: Definition = await workflow.execute_activity(
-        contracts.resolve, Resolve(provider=store.provider), **memory_within(patience)
+        contracts.resolve,
+        Resolve(provider=store.provider),
+        priority=of_turn(store.agent, store.scope),
+        **memory_within(patience),
     )
     return store.replace(provider=found.long_term_memory)
 

@@ -30,7 +30,8 @@ from agentmem.dreaming.children import start_or_tell
 from agentmem.dreaming.hand_over import ANSWER_PATIENCE, PATCH, Carrier, HasTranscript
 from agentmem.errors import ConfigurationError, DreamFailed
 from agentmem.failures import describe
-from agentmem.policies import BACKGROUND, MEMORY, dream_run_timeout
+from agentmem.policies import MEMORY, dream_run_timeout
+from agentmem.priorities import of_dream, of_turn
 from agentmem.values import clip
 
 START_TIMEOUT = timedelta(seconds=10)
@@ -199,7 +200,7 @@ async def start_dream(
         task_queue=task_queue,
         run_timeout=dream_run_timeout(request.limits),
         summary=_summary(request),
-        priority=BACKGROUND,
+        priority=of_dream(request.agent, request.scope),
     ):
         return name
     raise DreamFailed(f"{name} could be neither started nor told that there is more")
@@ -233,7 +234,10 @@ async def _resolved(store: ScopeRef) -> ScopeRef:
     if store.provider != "default":
         return store
     found: Definition = await temporal.execute_activity(
-        contracts.resolve, Resolve(provider=store.provider), **MEMORY
+        contracts.resolve,
+        Resolve(provider=store.provider),
+        priority=of_turn(store.agent, store.scope),
+        **MEMORY,
     )
     return store.replace(provider=found.long_term_memory)
 

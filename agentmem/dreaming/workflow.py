@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, ClassVar, TypeVar
 
 from temporalio import workflow
-from temporalio.common import SearchAttributeKey
+from temporalio.common import Priority, SearchAttributeKey
 from temporalio.exceptions import ActivityError, is_cancelled_exception
 
 from agentmem import contracts
@@ -36,6 +36,8 @@ from agentmem.policies import (
     attempt_options,
     dream_run_timeout,
 )
+from agentmem.priorities import of_dream
+from agentmem.queues import until_taken
 from agentmem.values import clip
 
 Request = TypeVar("Request")
@@ -237,7 +239,16 @@ class DreamWorkflow:
         said = f"{what}: {summary}" if summary else None
         try:
             return await self._patience.outlast(
-                lambda: workflow.execute_activity(activity, request, summary=said, **options),
+                lambda: until_taken(
+                    lambda look: workflow.execute_activity(
+                        activity,
+                        request,
+                        summary=said,
+                        schedule_to_start_timeout=look,
+                        priority=self._priority(),
+                        **options,
+                    )
+                ),
                 attempts=attempts,
                 asks_model=attempts > 0,
             )
@@ -260,11 +271,16 @@ class DreamWorkflow:
     async def _give_up(self) -> None:
         phase = self._phase(self.request.limits.orient)
         try:
-            await workflow.execute_activity(contracts.give_up, phase, **GIVE_UP)
+            await workflow.execute_activity(
+                contracts.give_up, phase, priority=self._priority(), **GIVE_UP
+            )
         except ActivityError as error:
             if is_cancelled_exception(error):
                 raise
             workflow.logger.warning("the dream counts as failed: %s", describe(error))
+
+    def _priority(self) -> Priority:
+        return of_dream(self.request.agent, self.request.scope)
 
     def _of_all_rounds(self, report: DreamReport) -> DreamReport:
         if self.request.before is not None:

@@ -15,6 +15,7 @@ from agentmem.contracts import FactRequest
 from agentmem.errors import AgentMemError, ConfigurationError, InvalidFact, ProviderError
 from agentmem.failures import describe
 from agentmem.policies import MEMORY, PAYLOADS_TOO_LARGE
+from agentmem.priorities import of_turn
 from agentmem.values import clip
 
 Result = TypeVar("Result")
@@ -41,7 +42,11 @@ async def called(
     """
     try:
         return await workflow.execute_activity(
-            declared, request, summary=clip(summary, SUMMARY_BYTES), **MEMORY
+            declared,
+            request,
+            summary=clip(summary, SUMMARY_BYTES),
+            priority=of_turn(request.store.agent, request.store.scope),
+            **MEMORY,
         )
     except ActivityError as error:
         if is_cancelled_exception(error):

@@ -14,6 +14,7 @@ from agentmem.memory.in_workflow import SUMMARY_BYTES
 from agentmem.memory.log import MessageLog
 from agentmem.messages import Message, Role, from_ranges, in_order, to_ranges
 from agentmem.policies import memory_within
+from agentmem.priorities import of_turn
 from agentmem.values import clip, encoded_size
 
 BATCH = 200
@@ -215,4 +216,10 @@ async def _append(
     what = f"{number} messages to" if number else f"{len(forgotten)} messages forgotten in"
     summary = clip(f"{what} {store.agent}/{store.scope}", SUMMARY_BYTES)
     options = memory_within(None if until is None else until - workflow.now())
-    return await workflow.execute_activity(contracts.append, request, summary=summary, **options)
+    return await workflow.execute_activity(
+        contracts.append,
+        request,
+        summary=summary,
+        priority=of_turn(store.agent, store.scope),
+        **options,
+    )

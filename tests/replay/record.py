@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from temporalio.client import WorkflowFailureError, WorkflowHandle, WorkflowUpda
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.testing import WorkflowEnvironment
 
+from agentmem import queues
 from agentmem.client import ask
 from agentmem.contracts import SEARCH_ATTRIBUTES, ScopeRef
 from agentmem.dreaming.hand_over import hand_over_id
@@ -112,6 +114,28 @@ async def dream(s: Stack) -> Handle:
     found: Handle = s.client.get_workflow_handle(dream_id(scope))
     await found.result()
     return found
+
+
+async def dream_on_its_own_queue(s: Stack) -> Handle:
+    """A dream whose steps have a queue and a fairness key."""
+    return await dream(s)
+
+
+async def call_that_no_worker_took(s: Stack) -> Handle:
+    """A turn whose model call waits for a slot on a queue of its own, and is scheduled anew."""
+    script = [reply("slow", delay=8), reply("quick")]
+    look, queues.FIRST_LOOK = queues.FIRST_LOOK, timedelta(seconds=2)
+    try:
+        with tempfile.TemporaryDirectory() as data:
+            more: dict[str, Any] = {"model_queue": "models-apart", "model_slots": 1}
+            async with stack(s.client, Path(data), script, model_name=MODEL, **more) as apart:
+                slow = await apart.start(agent="plain", message="slow")
+                await apart.model.received(1)
+                handle = await apart.start(agent="plain", message="quick")
+                await asyncio.gather(slow.result(), handle.result())
+    finally:
+        queues.FIRST_LOOK = look
+    return handle
 
 
 async def dream_that_waited(s: Stack) -> Handle:
@@ -332,6 +356,8 @@ RECORDS: dict[str, tuple[Record, str, Any]] = {
     "approval_by_unique_id": (approval, "openai/test-model", APPROVAL),
     "session_with_dream": (session_with_dream, OFFLINE, []),
     "dream": (dream, OFFLINE, []),
+    "dream_on_its_own_queue": (dream_on_its_own_queue, OFFLINE, []),
+    "call_that_no_worker_took": (call_that_no_worker_took, MODEL, []),
     "dream_that_waited": (dream_that_waited, MODEL, WAITED),
     "structured_output": (structured_output, MODEL, [reply("Oslo"), reply('{"name": "Oslo"}')]),
     "cancelled_turn": (cancelled_turn, MODEL, CANCELLED),

@@ -4,18 +4,23 @@ from datetime import timedelta
 
 import pytest
 
-from agentmem.contracts import DreamLimits, PhaseSettings
+from agentmem.contracts import DreamLimits, PhaseSettings, ToolSpec
 from agentmem.contracts.dream_settings import PHASES_MINUTES
 from agentmem.policies import (
     BEGIN,
     COMMIT,
+    COMPACT,
+    COMPACT_WORK,
     DREAM_WORK,
+    FREE_SLOT,
     MEMORY,
     PHASE,
     ActivityOptions,
     attempt_options,
     dream_run_timeout,
+    model_options,
     phase_options,
+    tool_options,
 )
 
 
@@ -26,6 +31,18 @@ def test_a_store_call_waits_for_a_worker_however_long(options: ActivityOptions) 
     assert options.get("start_to_close_timeout", timedelta.max) <= timedelta(seconds=30)
     assert (policy := options.get("retry_policy")) is not None
     assert policy.maximum_attempts == 5
+
+
+def test_the_wait_for_a_slot_is_part_of_no_bound_on_work() -> None:
+    """What a call may take is bounded from a slot on; a day of waiting comes on top."""
+    bound = [
+        (model_options(timedelta(minutes=3)), timedelta(minutes=3)),
+        (tool_options(ToolSpec(name="t", timeout=timedelta(seconds=9))), timedelta(seconds=9)),
+        (COMPACT, COMPACT_WORK),
+    ]
+    for options, work in bound:
+        assert options.get("start_to_close_timeout", timedelta.max) <= work
+        assert options.get("schedule_to_close_timeout") == work + FREE_SLOT
 
 
 def test_a_phase_is_bounded_as_a_whole() -> None:

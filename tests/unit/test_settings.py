@@ -98,3 +98,29 @@ def test_every_setting_is_documented_in_one_place() -> None:
     text = Path("docs/reference.md").read_text()
     rows = [line.split("`")[1] for line in text.splitlines() if line.startswith("| `AGENTMEM_")]
     assert rows == [f"AGENTMEM_{name.upper()}" for name in Settings.model_fields]
+
+
+def test_model_calls_share_the_queue_and_dreams_have_slots_of_their_own() -> None:
+    """Without any variable: one queue for all but dreams, whose steps have 100 slots beside it."""
+    assert Settings().slots_of_queues == {"agentmem": 500, "agentmem-dreams": 100}
+    apart = Settings(task_queue="q", model_queue="m", model_slots=7, dream_queue="d", slots=3)
+    assert apart.slots_of_queues == {"q": 3, "m": 7, "d": 100}
+    assert Settings(dream_queue="agentmem").slots_of_queues == {"agentmem": 500}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "other"),
+    [
+        ("AGENTMEM_MODEL_SLOTS", "5", {}),
+        ("AGENTMEM_DREAM_SLOTS", "5", {"AGENTMEM_DREAM_QUEUE": "agentmem"}),
+        ("AGENTMEM_MODEL_QUEUE", "both", {"AGENTMEM_DREAM_QUEUE": "both"}),
+    ],
+)
+def test_slots_that_would_count_nothing_are_refused(
+    name: str, value: str, other: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Slots that no queue has, and one queue for model calls and dreams, are mistakes."""
+    for variable, text in {name: value, **other}.items():
+        monkeypatch.setenv(variable, text)
+    with pytest.raises(ConfigurationError, match=name):
+        load_settings()

@@ -27,12 +27,13 @@ from agentmem import contracts
 from agentmem.contracts import MESSAGES_QUERY, ModelCall, ModelReply, Page, Prompt
 from agentmem.errors import InvalidInput
 from agentmem.messages import Message, Role, ToolCall, from_ranges
-from agentmem.policies import MODEL
+from agentmem.policies import model_options
 from agentmem.testing import Call, Reply, ScriptedModel, fail, hang, reply, reset
 from agentmem.tools.box import ToolBox
 
 pytestmark = pytest.mark.timeout(180)  # the first one waits for litellm's import
 
+MODEL = model_options(timedelta(minutes=10))
 SYSTEM = Message(id="s0", role=Role.SYSTEM, content="Be brief.")
 TOOLS = ["recall_memory", "list_memory_keys"]
 

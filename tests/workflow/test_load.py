@@ -278,3 +278,23 @@ async def test_no_call_waits_in_the_http_client(monkeypatch: pytest.MonkeyPatch)
         held.open.set()
         await asyncio.gather(*asking)
         await models.close()
+
+
+async def test_dreams_may_have_a_rate_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nine requests of dreams at two per second, after a burst of four; a turn's goes between."""
+    async with ScriptedModel(Held("nothing")) as model:
+        for name, value in model.env().items():
+            monkeypatch.setenv(name, value)
+        models = Models(dream_rate=2)
+        request = {"model": "openai/m", "messages": [{"role": "user", "content": "dream"}]}
+        turn = {**request, "messages": [{"role": "user", "content": "turn"}]}
+        await models.complete(turn)  # waits for litellm's import
+        dreams = [asyncio.create_task(models.ask(request)) for _ in range(9)]
+        await model.received(5)
+        await models.complete(turn)
+        await asyncio.gather(*dreams)
+        await models.close()
+        said = [last_user_text(one.messages) for one in model.requests]
+        assert said.index("turn", 1) < 10
+        at = [one.at for one in model.requests if last_user_text(one.messages) == "dream"]
+        assert at[8] - at[4] > 1.5

@@ -94,11 +94,11 @@ class Routes(Interceptor):
         """Return the interceptor that each workflow gets."""
         queues = self._queues
 
-        class Routed(WorkflowInboundInterceptor):
+        class _Routed(WorkflowInboundInterceptor):
             def init(self, outbound: WorkflowOutboundInterceptor) -> None:
                 super().init(_Outbound(outbound, queues))
 
-        return Routed
+        return _Routed
 
 
 class _Outbound(WorkflowOutboundInterceptor):

@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.synced
 
-.PHONY: install demo test test-slow lint format docs requirements bench bench-full histories replay clean help
+.PHONY: install demo test test-slow lint format docs requirements bench bench-full histories replay reliability clean help
 .DEFAULT_GOAL := help
 
 $(STAMP): requirements/uv.txt requirements/dev.txt pyproject.toml
@@ -66,6 +66,9 @@ histories: $(STAMP) ## Record the workflow histories that the replay tests run o
 
 replay: $(STAMP) ## Replay the recorded histories on every supported Python that is found
 	@$(BIN)/python tests/replay/pythons.py
+
+reliability: $(STAMP) ## Run the fault cells and the load, half an hour; writes docs/reliability.md
+	@$(BIN)/python -m tests.faults.reliability
 
 clean: ## Remove .venv, caches and local data
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .agentmem dist

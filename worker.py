@@ -141,7 +141,7 @@ def build_worker(
             models.ask,
             model=model,
             context=models.context,
-            collector=Collector(redact),
+            collector=Collector(redact, providers.resolve),
             stores={
                 name: agent.long_term_memory
                 for name, agent in configuration.agents.items()

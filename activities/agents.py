@@ -8,7 +8,7 @@ from typing import Any
 
 from temporalio import activity
 
-from agentmem.contracts import Definition, Resolve
+from agentmem.contracts import Definition, Resolve, ScopeRef, SessionNote
 from agentmem.errors import AgentMemError, ConfigurationError
 from agentmem.failures import describe
 from agentmem.memory.providers.protocol import SessionLedger
@@ -72,8 +72,8 @@ class AgentActivities:
         if request.response_format is not None:
             check_schema(request.response_format)
         settled = self._settled(request)
-        if request.scope and settled.long_term_memory and settled.dream is not None:
-            await self._note_session(settled, request.scope)
+        for note in (*_of_session(settled, request.scope), *request.notes):
+            await self._take_note(note)
         return settled
 
     def _settled(self, request: Resolve) -> Definition:
@@ -103,22 +103,22 @@ class AgentActivities:
             )
         )
 
-    async def _note_session(self, agent: Definition, scope: str) -> None:
+    async def _take_note(self, note: SessionNote) -> None:
         """Let the store know that a session begins, so that its words can be found if it dies.
 
         The session does not depend on it: a store that is away is one line in the log.
         """
-        session = activity.info().workflow_run_id or ""
+        store = note.store
         try:
             async with asyncio.timeout(NOTE_SECONDS):
-                provider = await self._providers.get(agent.long_term_memory)
+                provider = await self._providers.get(store.provider)
                 if isinstance(provider, SessionLedger):
-                    await provider.open_session(agent.name, scope, session, "wm0")
+                    await provider.open_session(store.agent, store.scope, note.session, note.memory)
         except (AgentMemError, TimeoutError) as error:
             logger.warning(
                 "the store %s took no note of a session that begins: %s; what it says is lost for "
                 "memory if it is terminated",
-                *(agent.long_term_memory, describe(error)),
+                *(store.provider, describe(error)),
             )
 
     def _fitting(self, agent: Definition) -> Definition:
@@ -152,3 +152,12 @@ class AgentActivities:
             tools=self._toolbox.specs(request.tools),
             long_term_memory=request.provider,
         )
+
+
+def _of_session(agent: Definition, scope: str) -> list[SessionNote]:
+    """Return what the store is to know of a session of the `agent` workflow that begins."""
+    if not (scope and agent.long_term_memory and agent.dream is not None):
+        return []
+    store = ScopeRef(provider=agent.long_term_memory, agent=agent.name, scope=scope)
+    session = activity.info().workflow_run_id or ""
+    return [SessionNote(store=store, session=session, memory="wm0")]

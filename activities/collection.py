@@ -1,18 +1,21 @@
-"""Collecting what sessions said that ended without handing it over: terminated, or timed out."""
+"""Collecting what workflows said that ended without handing it over: terminated, or timed out."""
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
+from pydantic import ValidationError
 from temporalio import activity
+from temporalio.api.common.v1 import Payload
 from temporalio.client import WorkflowExecution
 from temporalio.exceptions import TemporalError
 
-from activities.hand_over import deliver
+from activities.hand_over import UnknownSession, deliver
 from activities.queries import run_of
-from agentmem.contracts import ScopeRef
+from agentmem.contracts import Resolve, ScopeRef
 from agentmem.errors import AgentMemError
 from agentmem.memory.providers.protocol import TransactionalProvider
 from agentmem.redaction import Redactor
@@ -21,7 +24,16 @@ from agentmem.secret_shapes import redacted
 logger = logging.getLogger(__name__)
 
 SECONDS = 5.0
-"""The seconds that a dream's begin looks for such sessions; the next dream finds the others."""
+"""The seconds that a dream's begin looks for such runs; the next dream finds the others."""
+
+RUN_SECONDS = 2.0
+"""The seconds that one run may take to answer: it may be of a workflow that no worker runs now."""
+
+EVENTS = 100
+"""The first events of a run that are searched for the conversations that began there."""
+
+MOST_LINES = 10
+"""The most lines for the report, which stays small: it lands in the history of a running parent."""
 
 KNOWN = 10_000
 """Runs that a worker remembers to have looked at: the next dream looks further."""
@@ -31,104 +43,140 @@ _SESSIONS = f"WorkflowType = 'agent' AND {_CLOSED}"
 _HAND_OVERS = (
     "WorkflowType = 'agent_hand_over' AND ExecutionStatus IN ('Terminated', 'TimedOut', 'Failed')"
 )
+_OWN = f"WorkflowType NOT IN ('agent', 'agent_hand_over', 'agent_dream') AND {_CLOSED}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Lost:
-    """A run whose words may be lacking: whose they are, and whether all of it is to be stored."""
+    """A conversation whose words may be lacking.
+
+    Attributes:
+        workflow_id: Whose it is.
+        run_id: The run that has it.
+        memory: The working memory.
+        agent: Whose scope.
+        scope: The scope.
+        provider: The store, as the run names it; empty for that of whoever asks.
+        ended: Whether all of it is to be stored.
+    """
 
     workflow_id: str
     run_id: str
     memory: str
     agent: str
     scope: str
+    provider: str = ""
     ended: bool
 
 
 class Collector:
-    """Finds a scope's sessions that ended without a word, as long as the server still has them.
+    """Finds a scope's runs that ended without a word, as long as the server still has them.
 
     One for a worker: it remembers which runs it has read.
 
     Args:
         redact: Takes out what must not be kept.
+        resolve: Returns a provider's identity; a run may name its store `default`.
     """
 
-    def __init__(self, redact: Redactor = redacted) -> None:
+    def __init__(
+        self, redact: Redactor = redacted, resolve: Callable[[str], str] = lambda name: name
+    ) -> None:
         self._redact = redact
-        self._known: dict[str, _Lost | None] = {}
-        self._stored: set[tuple[str, str]] = set()
+        self._resolve = resolve
+        self._known: dict[str, list[_Lost]] = {}
+        self._stored: set[tuple[_Lost, str]] = set()
+        self._tries: Counter[_Lost] = Counter()
 
     async def collect(self, provider: TransactionalProvider, store: ScopeRef) -> list[str]:
-        """Store what a scope's lost sessions said; returns lines for the dream's report.
+        """Store what a scope's lost runs said; returns lines for the dream's report.
 
         What goes wrong is in these lines, and the next dream tries again.
         """
         lines: list[str] = []
         try:
             async with asyncio.timeout(SECONDS):
+                again: list[_Lost] = []  # those that did not answer before come last
                 async for lost in self._lost(store):
+                    if self._tries[lost]:
+                        again.append(lost)
+                    else:
+                        lines += await self._stored_of(provider, store, lost)
+                for lost in sorted(again, key=lambda one: self._tries[one]):
                     lines += await self._stored_of(provider, store, lost)
         except TimeoutError:
             lines.append(f"ended sessions: the search took over {SECONDS:g} s; more next time")
         except TemporalError as error:  # no right to list workflows, for example
             logger.warning("ended sessions were not looked for: %s", error)
-        return lines
+        more = len(lines) - MOST_LINES
+        return [
+            *lines[:MOST_LINES],
+            *([f"{more} more lines of ended sessions"] if more > 0 else []),
+        ]
 
     async def _stored_of(
         self, provider: TransactionalProvider, store: ScopeRef, lost: _Lost
     ) -> list[str]:
         name = f"session {lost.workflow_id}, which ended without handing over"
         handle = run_of(lost.workflow_id, lost.run_id)
+        self._tries[lost] += 1
+        place = store.replace(provider=lost.provider) if lost.provider else store
         try:
-            number = await deliver(
-                provider, handle, store, lost.memory, self._redact, ended=lost.ended, known=True
-            )
+            async with asyncio.timeout(RUN_SECONDS):
+                number = await deliver(
+                    *(provider, handle, place, lost.memory, self._redact),
+                    ended=lost.ended,
+                    known=True,
+                )
+            lines = [f"{name}: {number} messages collected"] if number else []
+        except UnknownSession as error:
+            lines = [f"{name}: its words are not collected: {error.message}"]
         except AgentMemError as error:
             return [f"{name}: its words could not be read: {error.message}"]
-        self._stored.add((lost.run_id, store.model_dump_json()))
-        return [f"{name}: {number} messages collected"] if number else []
+        except TimeoutError:
+            return [f"{name}: it did not answer within {RUN_SECONDS:g} s; tried again next time"]
+        self._stored.add((lost, store.model_dump_json()))
+        return lines
 
     async def _lost(self, store: ScopeRef) -> AsyncGenerator[_Lost]:
-        for query, read in ((_SESSIONS, _session), (_HAND_OVERS, _hand_over)):
+        for query, read in ((_SESSIONS, _session), (_HAND_OVERS, _hand_over), (_OWN, _own)):
             async for run in activity.client().list_workflows(query):
                 if len(self._known) > KNOWN:
                     self._known.clear()
                 if run.run_id not in self._known:
-                    self._known[run.run_id] = read(run, await _input(run))
-                lost = self._known[run.run_id]
-                if lost is None or (lost.agent, lost.scope) != (store.agent, store.scope):
-                    continue
-                if (lost.run_id, store.model_dump_json()) not in self._stored:
-                    yield lost
+                    self._known[run.run_id] = [one async for one in read(run)]
+                for lost in self._known[run.run_id]:
+                    if self._is_of(lost, store):
+                        yield lost
 
+    def _is_of(self, lost: _Lost, store: ScopeRef) -> bool:
+        if (lost.agent, lost.scope) != (store.agent, store.scope):
+            return False
+        if (lost, store.model_dump_json()) in self._stored:
+            return False
+        return not lost.provider or self._names(lost.provider, store.provider)
 
-async def _input(run: WorkflowExecution) -> dict[str, Any]:
-    """Return what a run was started with; empty if that is no JSON object."""
-    client = activity.client()
-    handle = client.get_workflow_handle(run.id, run_id=run.run_id)
-    async for event in handle.fetch_history_events(page_size=1):
-        payloads = event.workflow_execution_started_event_attributes.input.payloads
+    def _names(self, provider: str, identity: str) -> bool:
         try:
-            found: list[Any] = await client.data_converter.decode(payloads[:1])
-        except Exception:  # whatever a caller may have sent
-            return {}
-        return cast("dict[str, Any]", found[0]) if found and isinstance(found[0], dict) else {}
-    return {}
+            return self._resolve(provider) == identity
+        except AgentMemError:  # of another worker's configuration
+            return False
 
 
-def _session(run: WorkflowExecution, request: dict[str, Any]) -> _Lost | None:
+async def _session(run: WorkflowExecution) -> AsyncGenerator[_Lost]:
+    request = await _input(run)
     agent, scope = request.get("agent", "assistant"), request.get("scope", "")
-    return _Lost(
+    yield _Lost(
         workflow_id=run.id, run_id=run.run_id, memory="wm0", agent=agent, scope=scope, ended=True
     )
 
 
-def _hand_over(run: WorkflowExecution, request: dict[str, Any]) -> _Lost | None:
+async def _hand_over(run: WorkflowExecution) -> AsyncGenerator[_Lost]:
+    request = await _input(run)
     store = cast("dict[str, Any] | None", request.get("store"))
     if not isinstance(store, dict) or not run.parent_id or not run.parent_run_id:
-        return None
-    return _Lost(
+        return
+    yield _Lost(
         workflow_id=run.parent_id,
         run_id=run.parent_run_id,
         memory=str(request.get("memory", "")),
@@ -136,3 +184,49 @@ def _hand_over(run: WorkflowExecution, request: dict[str, Any]) -> _Lost | None:
         scope=store.get("scope", ""),
         ended=False,
     )
+
+
+async def _own(run: WorkflowExecution) -> AsyncGenerator[_Lost]:
+    """Yield the conversations of a workflow of one's own, as its store was told of them."""
+    handle = activity.client().get_workflow_handle(run.id, run_id=run.run_id)
+    seen = 0
+    async for event in handle.fetch_history_events(page_size=EVENTS):
+        seen += 1
+        if seen > EVENTS:
+            return
+        scheduled = event.activity_task_scheduled_event_attributes
+        if scheduled.activity_type.name != "agentmem.resolve":
+            continue
+        try:
+            request = Resolve.model_validate(await _first(scheduled.input.payloads))
+        except ValidationError:
+            continue
+        for note in request.notes:
+            yield _Lost(
+                workflow_id=run.id,
+                run_id=run.run_id,
+                memory=note.memory,
+                agent=note.store.agent,
+                scope=note.store.scope,
+                provider=note.store.provider,
+                ended=True,
+            )
+
+
+async def _input(run: WorkflowExecution) -> dict[str, Any]:
+    """Return what a run was started with; empty if that is no JSON object."""
+    handle = activity.client().get_workflow_handle(run.id, run_id=run.run_id)
+    async for event in handle.fetch_history_events(page_size=1):
+        found = await _first(event.workflow_execution_started_event_attributes.input.payloads)
+        return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    return {}
+
+
+async def _first(payloads: Any) -> Any:
+    """Return the first argument, None if there is none that can be read."""
+    given: list[Payload] = list(payloads)
+    try:
+        found: list[Any] = await activity.client().data_converter.decode(given[:1])
+    except Exception:  # whatever a caller may have sent
+        return None
+    return found[0] if found else None

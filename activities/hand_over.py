@@ -36,6 +36,10 @@ PAGE = 200
 """Messages that are asked for at once."""
 
 
+class UnknownSession(AgentMemError):
+    """A store does not know a session whose words are to be collected."""
+
+
 class HandOverActivity:
     """The activity `agentmem.hand_over`.
 
@@ -125,6 +129,7 @@ async def deliver(
         How many messages were lacking; the store has them now.
 
     Raises:
+        UnknownSession: The store must know the session, and does not.
         AgentMemError: The run does not give its messages.
         ProviderError: The store failed.
         TimeoutError: The store took over ten seconds for one step.
@@ -137,7 +142,9 @@ async def deliver(
         isinstance(provider, SessionLedger)
         and await _bounded(provider.knows_session(store.agent, store.scope, session, memory))
     ):
-        return 0
+        raise UnknownSession(
+            "its store does not know it: the store was away when it began, or the scope was erased"
+        )
     ids = list(from_ranges(lacking.numbered))
     forgotten = list(from_ranges(lacking.forgotten))
     done = 0

@@ -222,8 +222,12 @@ async def agent(
     entries = [entry if isinstance(entry, str) else tool_spec(entry) for entry in tools]
     specs = [entry for entry in entries if isinstance(entry, ToolSpec) and entry.store]
     names = [e if isinstance(e, str) else e.name for e in entries if e not in specs]
+    hooks = [hook for hook in (*on_complete, *on_pause) if isinstance(hook, DreamHook)]
     request = Resolve(
-        model=asked.model, tools=list(dict.fromkeys(names)), response_format=form.schema
+        model=asked.model,
+        tools=list(dict.fromkeys(names)),
+        response_format=form.schema,
+        notes=[hook.note() for hook in dict.fromkeys(hooks)],
     )
     resolved = await resolve(request)
     definition = asked.replace(
@@ -234,9 +238,8 @@ async def agent(
     if long_term_memory is not None:
         definition = equip(definition, long_term_memory)
     check_approved(definition)
-    for hook in (*on_complete, *on_pause):
-        if isinstance(hook, DreamHook):
-            hook.use_model(definition.model)
+    for hook in hooks:
+        hook.use_model(definition.model)
     return Assistant(
         definition,
         memory=working_memory,

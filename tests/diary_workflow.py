@@ -3,6 +3,7 @@
 from temporalio import workflow
 
 from agentmem import agent, dream, long_term_memory, sqlite, working_memory
+from agentmem.memory.references import ProviderReference
 
 
 @workflow.defn
@@ -10,10 +11,12 @@ class Diary:
     """Asks several questions, and says how long each answer took."""
 
     @workflow.run
-    async def run(self, scope: str, questions: list[str]) -> list[float]:
+    async def run(
+        self, scope: str, questions: list[str], store: str = "sqlite:memory.db"
+    ) -> list[float]:
         """Return the seconds of each answer, its hooks included."""
         memory = working_memory()
-        facts = long_term_memory(sqlite("memory.db"), "assistant", scope)
+        facts = long_term_memory(ProviderReference(identity=store), "assistant", scope)
         hook = dream(working_memory=memory, long_term_memory=facts)
         assistant = await agent("Be brief.", working_memory=memory, on_complete=[hook])
         took: list[float] = []

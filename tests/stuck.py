@@ -61,7 +61,7 @@ async def problems(
     runs = dict.fromkeys(started)
     async for run in _listed(client, since):
         runs[run] = None
-    return [line for run in runs async for line in _of(client, *run)]
+    return [line for run in runs async for line in of_run(client, *run)]
 
 
 async def _listed(client: Client, since: datetime) -> AsyncIterator[tuple[str, str | None]]:
@@ -70,7 +70,8 @@ async def _listed(client: Client, since: datetime) -> AsyncIterator[tuple[str, s
         yield found.id, found.run_id
 
 
-async def _of(client: Client, workflow_id: str, run_id: str | None) -> AsyncIterator[str]:
+async def of_run(client: Client, workflow_id: str, run_id: str | None) -> AsyncIterator[str]:
+    """Yield what is wrong with one run, a line each."""
     handle: WorkflowHandle[Any, Any] = client.get_workflow_handle(workflow_id, run_id=run_id)
     try:
         description = await handle.describe()

@@ -11,6 +11,7 @@ from agentmem.contracts.agents import (
     MemorySettings,
     Resolve,
     RunLimits,
+    SessionNote,
     resolve,
 )
 from agentmem.contracts.calls import (
@@ -116,6 +117,7 @@ __all__ = [
     "Resolve",
     "RunLimits",
     "ScopeRef",
+    "SessionNote",
     "StepName",
     "ToolRun",
     "ToolSpec",

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 from temporalio import activity
 
-from agentmem.contracts.calls import ToolSpec, Usage
+from agentmem.contracts.calls import ScopeRef, ToolSpec, Usage
 from agentmem.contracts.dream_settings import YEAR, DreamSettings
 from agentmem.facts import KEY_BYTES
 from agentmem.values import JSONObject, JSONValue, Wire
@@ -84,6 +84,20 @@ class Definition(Wire):
         return spec.approval or spec.name in self.approve or "*" in self.approve
 
 
+class SessionNote(Wire):
+    """A conversation that begins, for the store of its words to take note of.
+
+    Attributes:
+        store: Where its words are to go; the provider may be `default`.
+        session: The run in which it began, by which transcripts know it.
+        memory: The working memory, `wm0`, ...
+    """
+
+    store: ScopeRef
+    session: str
+    memory: str
+
+
 class Resolve(Wire):
     """Ask the worker what an agent is.
 
@@ -95,6 +109,7 @@ class Resolve(Wire):
         response_format: The JSON schema that code gives, to be checked.
         at_once: Ask one worker only: nobody waits for another one that knows more.
         scope: The scope of the session that begins, for its store to take note of.
+        notes: The conversations that begin with an agent defined in code, of which it dreams.
     """
 
     agent: str = ""
@@ -104,6 +119,7 @@ class Resolve(Wire):
     response_format: JSONObject | None = None
     at_once: bool = False
     scope: str = ""
+    notes: list[SessionNote] = []
 
 
 class AgentInput(Wire):

@@ -68,6 +68,7 @@ class Begun(Wire):
         messages: New messages to look at.
         more_evidence: Whether messages are left for the next round.
         search_attributes: Which of our search attributes the server knows.
+        notes: What came of sessions that ended without handing over, where no draft keeps it.
     """
 
     status: Literal["ready", "nothing_new", "skipped", "delegated"] = "ready"
@@ -80,6 +81,7 @@ class Begun(Wire):
     messages: int = 0
     more_evidence: bool = False
     search_attributes: list[str] = []
+    notes: list[str] = []
 
 
 class PhaseRun(Wire):

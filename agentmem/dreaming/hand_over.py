@@ -42,9 +42,16 @@ _NAME_BYTES = 100
 class HasTranscript(Protocol):
     """The parts of a working memory that carry it over to long-term memory."""
 
+    session: str
+    """The run in which the conversation began, by which transcripts know it."""
+
     @property
     def name(self) -> str:
         """The memory's name within its workflow."""
+        ...
+
+    def expect_transcript(self, store: ScopeRef) -> None:
+        """Let everything said reach a scope, by a later dream if the workflow is terminated."""
         ...
 
     async def append_transcript(self, store: ScopeRef, *, within: timedelta | None = None) -> int:

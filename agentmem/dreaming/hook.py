@@ -23,6 +23,7 @@ from agentmem.contracts import (
     PhaseSettings,
     Resolve,
     ScopeRef,
+    SessionNote,
     StepName,
 )
 from agentmem.deadline import within
@@ -124,6 +125,7 @@ class DreamHook:
         self._workflow = workflow
         self._task_queue = task_queue
         self.started = 0
+        memory.expect_transcript(facts.store)
         self.carrier = Carrier(
             memory,
             lambda: facts.store,
@@ -136,6 +138,11 @@ class DreamHook:
     def bounds_itself(self) -> bool:
         """Tell whether the hook keeps its own time, and needs nobody to end it."""
         return temporal.patched(PATCH)
+
+    def note(self) -> SessionNote:
+        """Return what the store is to know of the conversation from its beginning on."""
+        session, memory = self._memory.session, self._memory.name
+        return SessionNote(store=self._facts.store, session=session, memory=memory)
 
     def use_model(self, model: str) -> None:
         """Dream with an agent's model, unless the hook names one or has taken another agent's."""

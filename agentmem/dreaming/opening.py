@@ -1,7 +1,7 @@
 """Opening a dream: the failure gate, the new messages, the frozen snapshot."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
 
@@ -49,7 +49,7 @@ class Opening:
     zone: str
     now: datetime
     context: int = 0
-    notes: Sequence[str] = ()
+    notes: list[str] = field(default_factory=list[str])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,12 +77,12 @@ async def open_dream(
         answer = gate(state, opening.now, request.limits.failures)
         facts = await provider.entries(agent, scope)
         if not answer.open:
-            shut = {"reason": answer.reason, "next_try": answer.next_try}
+            shut = {"reason": answer.reason, "next_try": answer.next_try, "notes": opening.notes}
             return begun.replace(status="skipped", facts=len(facts), **shut)
         fits = sizes(request.limits.context or opening.context)
         evidence = await _evidence(provider, opening.store, fits)
         if not evidence.rows:
-            return begun.replace(status="nothing_new", facts=len(facts))
+            return begun.replace(status="nothing_new", facts=len(facts), notes=opening.notes)
         fresh = await _fresh(provider, request, opening, facts, evidence)
         record = await provider.open_dream(agent, scope, fresh)
     kept = Kept.model_validate(record.data)

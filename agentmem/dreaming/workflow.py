@@ -211,6 +211,7 @@ class DreamWorkflow:
                 reason=begun.reason,
                 keys_before=begun.facts,
                 keys_after=begun.facts,
+                notes=begun.notes,
             )
         self._upsert(AgentMemAgent=begun.store.agent, AgentMemScope=begun.store.scope)
         self._counts = {"facts": begun.facts, "messages": begun.messages}

@@ -68,6 +68,12 @@ class Transcripts:
             for one in carried
         }
         self._expected: set[str] = set()
+        self._resolved: dict[str, str] = {}
+
+    def _key(self, store: ScopeRef) -> str:
+        """Return the name under which a scope's progress is noted."""
+        name = store.model_dump_json()
+        return self._resolved.get(name, name)
 
     def expect(self, store: ScopeRef) -> None:
         """Take note that everything said is to reach a scope, if need be after the run's end."""
@@ -75,7 +81,7 @@ class Transcripts:
 
     def lacks(self, store: ScopeRef, log: MessageLog) -> bool:
         """Tell whether there is something that a scope's transcript may lack."""
-        progress = self._progress.get(store.model_dump_json(), _Progress())
+        progress = self._progress.get(self._key(store), _Progress())
         return bool(progress.numbered or progress.seen < len(log) or progress.late(log))
 
     def carried(self, log: MessageLog) -> list[CarriedTranscript]:
@@ -98,7 +104,7 @@ class Transcripts:
 
         A message keeps its number from then on.
         """
-        _number(self._progress.setdefault(store.model_dump_json(), _Progress()), log)
+        _number(self._progress.setdefault(self._key(store), _Progress()), log)
 
     def lacking(self, store: ScopeRef, session: str, log: MessageLog, *, ended: bool) -> Lacking:
         """Return what a scope's transcript may lack, and change nothing.
@@ -114,7 +120,7 @@ class Transcripts:
         """
         if ended and store.model_dump_json() not in self._expected:
             raise InvalidInput(f"nothing was to reach {store.agent}/{store.scope} from here")
-        kept = self._progress.get(store.model_dump_json(), _Progress())
+        kept = self._progress.get(self._key(store), _Progress())
         progress = replace(kept, numbered=list(kept.numbered), unsaid=list(kept.unsaid))
         if ended:
             _number(progress, log)
@@ -128,8 +134,11 @@ class Transcripts:
 
     def rename(self, old: ScopeRef, new: ScopeRef) -> None:
         """Go on under the resolved name of a scope with what was noted under `default`."""
-        if (progress := self._progress.pop(old.model_dump_json(), None)) is not None:
-            self._progress.setdefault(new.model_dump_json(), progress)
+        name, resolved = old.model_dump_json(), new.model_dump_json()
+        if (progress := self._progress.pop(name, None)) is not None:
+            self._progress.setdefault(resolved, progress)
+        # Who was told the first name asks by it: a hand-over, a dream that collects.
+        self._resolved[name] = resolved
 
     async def append(
         self,
@@ -156,7 +165,7 @@ class Transcripts:
             temporalio.exceptions.ActivityError: The store did not take it; nothing is lost, and
                 the next call tries the same again.
         """
-        progress = self._progress.setdefault(store.model_dump_json(), _Progress())
+        progress = self._progress.setdefault(self._key(store), _Progress())
         _number(progress, log)
         until = None if within is None else workflow.now() + within
         while progress.numbered:

@@ -173,7 +173,7 @@ class WorkingMemory(Conversation):
         self._transcripts.number(store, self.log)
 
     def expect_transcript(self, store: ScopeRef) -> None:
-        """Let everything said reach a scope, if the workflow is terminated by a later dream."""
+        """Let everything said reach a scope, by a later dream if the workflow is terminated."""
         self._transcripts.expect(store)
 
     def rename_transcript(self, old: ScopeRef, new: ScopeRef) -> None:

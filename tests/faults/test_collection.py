@@ -1,4 +1,4 @@
-"""The scope's next dream collects from Temporal what a terminated session said."""
+"""The scope's next dream collects from Temporal what a terminated workflow said."""
 
 import asyncio
 import uuid
@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from temporalio.client import Client
+from temporalio.client import Client, WorkflowHandle
 
 from agentmem.dreaming.hook import dream_id
+from agentmem.testing import Reply, Request, reply
+from tests.diary_workflow import Diary
 from tests.dreams import served
 from tests.faults.test_hand_over import MOMO, agents, memory
 from tests.runs import hold_appends
@@ -37,10 +39,7 @@ async def terminated(s: Stack, scope: str) -> str:
 
 async def dream_by_hand(s: Stack, scope: str) -> Any:
     """Start the scope's dream, and return its report."""
-    request = {"agent": "assistant", "scope": scope, "provider": "sqlite:memory.db"}
-    name = dream_id(place(scope))
-    await s.client.start_workflow("agent_dream", request, id=name, task_queue=s.task_queue)
-    return await dreamed(s, name)
+    return await _dream_into(s, scope, "sqlite:memory.db")
 
 
 @pytest.mark.timeout(120)
@@ -60,7 +59,9 @@ async def test_the_next_dream_collects_what_a_terminated_session_said(
         assert await provider.recall("assistant", scope) == {"cat_Momo": "Cat is named Momo"}
         assert any(lost in note and "2 messages collected" in note for note in report.notes)
         assert await provider.unread("assistant", other, 1_000_000) == []
-        assert (await dream_by_hand(s, erased)).status == "nothing_new"
+        gone = await dream_by_hand(s, erased)
+        assert gone.status == "nothing_new"
+        assert any("its words are not collected" in note for note in gone.notes)
         assert (await dream_by_hand(s, scope)).status == "nothing_new"
 
 
@@ -129,3 +130,60 @@ async def test_a_session_is_found_behind_hundreds_of_others(client: Client, tmp_
         assert await (await memory(s)).recall("assistant", scope) == {
             "cat_Momo": "Cat is named Momo"
         }
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("provider", ["sqlite:memory.db", "default"])
+async def test_a_workflow_of_ones_own_that_is_terminated_in_a_turn_is_collected(
+    client: Client, tmp_path: Path, provider: str
+) -> None:
+    """No hook of its own has handed the words over by then; it may call its store `default`.
+
+    Another scope's dream gets none of it, nor does that of a scope that was erased.
+    """
+    asked, dreams = asyncio.Event(), served(learned("Momo"))
+
+    async def serve(request: Request) -> Reply:
+        if request.messages[0]["content"] != "Be brief.":
+            return await dreams(request)
+        asked.set()
+        await asyncio.sleep(3_600)
+        return reply("")
+
+    async def lost(s: Stack) -> tuple[str, str]:
+        scope, handle = await _diary(s, provider)
+        await asked.wait()
+        asked.clear()
+        await handle.terminate()
+        await listed(s.client, handle.id)
+        return scope, handle.id
+
+    async with stack(client, tmp_path, serve, agents=agents(), extra=[Diary]) as s:
+        identity = s.configuration.providers.resolve(provider)
+        store = await s.configuration.providers.get(provider)
+        (scope, run), (erased, _) = await lost(s), await lost(s)
+        await store.erase("assistant", erased)
+        report = await _dream_into(s, scope, identity)
+        assert report.status == "completed"
+        assert await store.recall("assistant", scope) == {"cat_Momo": "Cat is named Momo"}
+        assert any(run in note and "1 messages collected" in note for note in report.notes)
+        for other in (erased, f"user-{uuid.uuid4()}"):
+            assert (await _dream_into(s, other, identity)).status == "nothing_new"
+        assert (await _dream_into(s, scope, identity)).notes == []
+
+
+async def _diary(s: Stack, provider: str) -> tuple[str, WorkflowHandle[Any, Any]]:
+    """Start a workflow of one's own that asks once; its scope and its handle."""
+    scope = f"user-{uuid.uuid4()}"
+    handle = await s.client.start_workflow(
+        Diary.run, args=[scope, [MOMO], provider], id=f"own-{scope}", task_queue=s.task_queue
+    )
+    return scope, handle
+
+
+async def _dream_into(s: Stack, scope: str, identity: str) -> Any:
+    """Start the scope's dream by hand, and return its report."""
+    name = dream_id(place(scope, identity))
+    request = {"agent": "assistant", "scope": scope, "provider": identity}
+    await s.client.start_workflow("agent_dream", request, id=name, task_queue=s.task_queue)
+    return await dreamed(s, name)

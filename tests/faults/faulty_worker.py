@@ -13,7 +13,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -107,7 +106,12 @@ def run(
         setattr(packing, "_BZIP2", b"no such beginning")  # noqa: B010 - a constant, on purpose
     if dies:
         die_at(dies, Path(folder, "died"))
-    cast(Any, worker).Worker = partial(worker.Worker, interceptors=[Halting(types)])
+    original = worker.Worker
+
+    def halting(*args: Any, interceptors: Sequence[Interceptor] = (), **options: Any) -> Any:
+        return original(*args, interceptors=[*interceptors, Halting(types)], **options)
+
+    cast(Any, worker).Worker = halting
     command(worker.running)
 
 

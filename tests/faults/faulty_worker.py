@@ -5,6 +5,7 @@ each line that it reads, which takes a moment and not the ten seconds of an impo
 worker's own command, with an interceptor in front of its activities.
 """
 
+import ctypes
 import importlib
 import json
 import os
@@ -25,6 +26,9 @@ import worker
 from activities.litellm_loading import load
 from agentmem import packing
 from agentmem.cli.worker import command
+
+DIES_WITH_PARENT = 1
+"""The option of Linux's prctl by which a process ends with the one that started it."""
 
 CONTROL = "FAULTS_CONTROL"
 """The variable with the address at which the test answers."""
@@ -133,6 +137,7 @@ def main() -> None:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             signal.signal(signal.SIGINT, signal.default_int_handler)
             os.setsid()
+            ctypes.CDLL(None).prctl(DIES_WITH_PARENT, signal.SIGKILL)  # Linux's
             run(**json.loads(line))
         pids.append(pid)
         sys.stdout.write(f"{pid}\n")

@@ -18,31 +18,24 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker, WorkerDeploymen
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 from activities.agents import AgentActivities
-from activities.collection import Collector
 from activities.compact import CompactActivity
 from activities.dream import DreamActivities
-from activities.hand_over import HandOverActivity
 from activities.llm import ModelActivity, Models
 from activities.memory import MemoryActivities
 from activities.messages import MessageCache
 from activities.tools import tool_activities
-from activities.transcripts import TranscriptActivities
+from activities.transcripts import Collector, HandOverActivity, TranscriptActivities
 from agentmem.cli.logs import log_to_stderr
 from agentmem.cli.worker import OnFatal, command, say
-from agentmem.client import (
-    require_namespace,
-    retention_days,
-    running_dreams,
-    running_hand_overs,
-)
-from agentmem.configuration import Configuration, configure
+from agentmem.client import require_namespace, retention_days, running_dreams, running_hand_overs
+from agentmem.config import Configuration, configure
 from agentmem.dev_server import dev_server
 from agentmem.errors import ConfigurationError
-from agentmem.memory.retention import retention
+from agentmem.memory.redaction import redactor
 from agentmem.queues import DREAM_ACTIVITIES, MODEL_ACTIVITIES, Routes
-from agentmem.redaction import redactor
+from agentmem.session.update_limit import UpdateLimit
 from agentmem.settings import Settings, load_settings
-from agentmem.update_limit import UpdateLimit
+from agentmem.storage.retention import retention
 
 logger = logging.getLogger(__name__)
 

@@ -9,15 +9,15 @@ from typing import Any
 from temporalio import activity
 
 from agentmem.contracts import Definition, Resolve, ScopeRef, SessionNote
+from agentmem.error_text import describe
 from agentmem.errors import AgentMemError, ConfigurationError
-from agentmem.failures import describe
-from agentmem.memory.providers.protocol import SessionLedger
-from agentmem.memory.providers.registry import Providers
+from agentmem.llm.structured_output import check_schema
+from agentmem.llm.vendors import fitting_tokens, is_ollama
 from agentmem.memory.tools import HINT, MEMORY_TOOLS
-from agentmem.models.structured import check_schema
-from agentmem.models.vendors import fitting_tokens, is_ollama
-from agentmem.tools.box import ToolBox
-from agentmem.values import dump_json, encoded_size
+from agentmem.storage.protocol import SessionLedger
+from agentmem.storage.registry import Providers
+from agentmem.tools.toolbox import ToolBox
+from agentmem.wire import dump_json, encoded_size
 
 logger = logging.getLogger(__name__)
 

@@ -2,15 +2,14 @@
 
 from temporalio import activity
 
-from activities.attempts import SUMMARY_FAILURES, FailureCount
+from activities.attempts import SUMMARY_FAILURES, FailureCount, Paid
 from activities.llm import Models
 from activities.messages import MessageCache
-from activities.paid import Paid
 from agentmem.contracts import Compact, ModelReply, Usage
 from agentmem.errors import ModelCallError
+from agentmem.llm.errors import lies_with_tools
+from agentmem.llm.summaries import parts, read_summary, request
 from agentmem.messages import Message, Role
-from agentmem.models.failures import lies_with_tools
-from agentmem.models.summaries import parts, read_summary, request
 from agentmem.policies import COMPACT_WORK
 
 

@@ -9,8 +9,8 @@ from temporalio import activity
 from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
 from temporalio.service import RPCError
 
-from activities.collection import Collector
 from activities.heartbeat import heartbeating
+from activities.transcripts import Collector
 from agentmem.contracts import (
     PHASES,
     SEARCH_ATTRIBUTES,
@@ -22,16 +22,16 @@ from agentmem.contracts import (
     PhaseRun,
     ScopeRef,
 )
+from agentmem.dreaming.begin import Opening, open_dream
 from agentmem.dreaming.hook import dream_id
-from agentmem.dreaming.opening import Opening, open_dream
+from agentmem.dreaming.model_replies import Asker
 from agentmem.dreaming.phases import run_phase
-from agentmem.dreaming.replies import Asker
 from agentmem.dreaming.report import commit_dream
 from agentmem.errors import ModelCallError, ModelUnavailable
-from agentmem.memory.providers.identities import DEFAULT
-from agentmem.memory.providers.registry import Providers
-from agentmem.models.failures import is_outage
-from agentmem.values import JSONObject
+from agentmem.llm.errors import is_outage
+from agentmem.storage.identities import DEFAULT
+from agentmem.storage.registry import Providers
+from agentmem.wire import JSONObject
 
 _LIST_TIMEOUT = timedelta(seconds=3)
 

@@ -11,26 +11,22 @@ from typing import Any
 
 from temporalio import activity
 
-from activities.attempts import MODEL_FAILURES, FailureCount
-from activities.exchange import HttpExchange, exchanging
+from activities.attempts import MODEL_FAILURES, FailureCount, Paid
 from activities.heartbeat import time_left
-from activities.litellm_loading import load
+from activities.http_exchange import HttpExchange, exchanging
+from activities.llm_request import load, prepared, streamed, whole
 from activities.messages import MessageCache
-from activities.paid import Paid
-from activities.sending import prepared, streamed, whole
 from agentmem.contracts import ModelCall, ModelReply, Usage
 from agentmem.errors import ModelCallError
+from agentmem.llm.context_size import Contexts, counted_tokens, is_cut, request_tokens
+from agentmem.llm.error_evidence import Sent
+from agentmem.llm.errors import is_limited, is_surely_too_long, model_call_error, not_admitted
+from agentmem.llm.rate_limit import RateLimit, RateLimited
+from agentmem.llm.request import render_request
+from agentmem.llm.response import read_choice, read_reply, read_usage
+from agentmem.llm.vendors import OLLAMA_CONTEXT, cut_hint, is_ollama, litellm_name
 from agentmem.messages import Message, Role, ToolCall
-from agentmem.models.contexts import Contexts, request_tokens
-from agentmem.models.evidence import Sent
-from agentmem.models.failures import is_limited, is_surely_too_long, model_call_error, not_admitted
-from agentmem.models.plain import as_mapping, objects
-from agentmem.models.rates import RateLimit, RateLimited
-from agentmem.models.rendering import render_request
-from agentmem.models.replies import read_choice, read_reply, read_usage
-from agentmem.models.truncation import counted_tokens, is_cut
-from agentmem.models.vendors import OLLAMA_CONTEXT, cut_hint, is_ollama, litellm_name
-from agentmem.values import JSONObject, dump_json
+from agentmem.wire import JSONObject, as_mapping, dump_json, objects
 
 REQUEST_TIMEOUT = timedelta(minutes=9)
 """Below the activity's start-to-close of ten minutes, so that our error comes before Temporal's."""

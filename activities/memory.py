@@ -13,11 +13,15 @@ from activities.tools import answer
 from agentmem.contracts import FactRequest, ScopeRef, ToolRun
 from agentmem.errors import AgentMemError, ProviderError, ToolError
 from agentmem.facts import Evidence, Fact, Trust, Write, checked_name, until_end
-from agentmem.memory.fact_details import expired, recall_details, recalled_facts
-from agentmem.memory.notes import facts_text, keys_text
-from agentmem.memory.providers.protocol import TransactionalProvider
-from agentmem.memory.providers.registry import Providers
 from agentmem.memory.quotes import find_quote, quote_of
+from agentmem.memory.recalled_facts import (
+    expired,
+    facts_text,
+    keys_text,
+    recall_details,
+    recalled_facts,
+)
+from agentmem.memory.redaction import Redactor, redacted, secret_shape
 from agentmem.memory.tools import (
     MEMORY_TOOLS,
     asked_keys,
@@ -26,11 +30,11 @@ from agentmem.memory.tools import (
     sent_until,
     sent_value,
 )
-from agentmem.memory.usage import UsageNotes
 from agentmem.messages import Message, Role
-from agentmem.redaction import Redactor
-from agentmem.secret_shapes import redacted, secret_shape
-from agentmem.values import JSONValue, dump_json
+from agentmem.storage.protocol import TransactionalProvider
+from agentmem.storage.registry import Providers
+from agentmem.storage.usage import UsageNotes
+from agentmem.wire import JSONValue, dump_json
 
 QUOTE_SECONDS = 3
 """The seconds that a fact waits for messages that this worker lacks; then it goes without them."""

@@ -12,14 +12,14 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from activities.heartbeat import heartbeating
-from agentmem.batch import INTERRUPTED
+from agentmem.agent.tool_batch import INTERRUPTED
 from agentmem.contracts import ToolRun, ToolSpec
 from agentmem.errors import ToolError
-from agentmem.guests import GuestLoop
+from agentmem.guest_loop import GuestLoop
 from agentmem.messages import Message, Role
-from agentmem.tools.box import Tool, ToolBox
 from agentmem.tools.results import error_text, is_async, lazy_result_text, result_text
-from agentmem.values import JSONObject
+from agentmem.tools.toolbox import Tool, ToolBox
+from agentmem.wire import JSONObject
 
 ToolActivity = Callable[[ToolRun], Awaitable[Message]]
 Remember = Callable[[str, Message], None]

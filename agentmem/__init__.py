@@ -4,7 +4,7 @@ Working memory lives in a workflow's history, long-term memory in a database, an
 matters from one to the other.
 """
 
-from agentmem.agent import Assistant, agent
+from agentmem.agent.api import Assistant, agent
 from agentmem.contracts import (
     AgentInput,
     Answer,
@@ -32,10 +32,10 @@ from agentmem.errors import (
     TurnFailed,
 )
 from agentmem.memory.long_term import LongTermMemory, long_term_memory
-from agentmem.memory.providers.protocol import MemoryProvider, TransactionalProvider
+from agentmem.memory.redaction import redact
 from agentmem.memory.references import in_memory, named, postgresql, provider, sqlite
 from agentmem.memory.working import WorkingMemory, working_memory
-from agentmem.redaction import redact
+from agentmem.storage.protocol import MemoryProvider, TransactionalProvider
 from agentmem.tools import tool
 
 __all__ = [

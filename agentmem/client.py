@@ -17,7 +17,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from agentmem.contracts import Answer
 from agentmem.errors import ConfigurationError, SessionBusy
 from agentmem.inputs import MESSAGE_BYTES, parse_text
-from agentmem.values import encoded_size
+from agentmem.wire import encoded_size
 
 DEFAULT_ADDRESS = "localhost:7233"
 

@@ -1,4 +1,4 @@
-"""Facts of long-term memory: what they are, what may be stored, and how they change."""
+"""Facts of long-term memory: their fields, the checks of what may be stored, and their history."""
 
 import unicodedata
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ from typing import Any, Literal, cast
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from agentmem.errors import InvalidFact
-from agentmem.values import JSONValue, Wire, dump_json, encoded_size
+from agentmem.wire import JSONValue, Wire, dump_json, encoded_size
 
 KEY_BYTES = 512
 """The longest key, agent or scope, in bytes of UTF-8."""
@@ -317,3 +317,35 @@ def _refuse_unstorable(text: str, what: str) -> None:
         text.encode()
     except UnicodeEncodeError as error:
         raise InvalidFact(f"{what} holds a lone surrogate; it is not valid Unicode") from error
+
+
+class FactVersion(Fact):
+    """One write to a key, as its history keeps it: the fact that it left, and how it came about.
+
+    Attributes:
+        op: `set`, or `remove` for one that took the fact away; its `value` is None then.
+        reason: new, correction, decision, duplicate, condensed, superseded, expired, evicted,
+            retracted, asked_to_forget, confirmed, pinned, unpinned, undone, or empty.
+        replaced_by: For a removal, the key that holds what stays.
+        dream: The dream that wrote it, empty if none did.
+        change: What `undo` takes to take it back: `<dream>/<change>`, or `<key>@<version>`.
+    """
+
+    op: Literal["set", "remove"] = "set"
+    reason: str = ""
+    replaced_by: str = ""
+    dream: str = ""
+    change: str = ""
+
+
+class Undone(Wire):
+    """The result of an undo.
+
+    Attributes:
+        keys: Keys that stand again as before; those that did so already are among them.
+        conflicts: Keys that changed meanwhile: they were left as they are, and so was everything
+            else that the same change did.
+    """
+
+    keys: list[str] = []
+    conflicts: list[str] = []

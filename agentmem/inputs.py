@@ -12,8 +12,7 @@ from pydantic_core import from_json, to_json
 from temporalio import workflow
 
 from agentmem.errors import InvalidInput
-from agentmem.packing import unpack
-from agentmem.values import Wire, encoded_size
+from agentmem.wire import Wire, encoded_size, unpack
 
 Model = TypeVar("Model", bound=Wire)
 State = TypeVar("State", bound=Wire)

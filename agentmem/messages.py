@@ -5,7 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TypeAlias
 
-from agentmem.values import JSONObject, Wire, dump_json
+from agentmem.wire import JSONObject, Wire, dump_json
 
 IMAGE_TOKENS = 1_000
 """The number of tokens that an image part counts, whatever its bytes: providers price an image by

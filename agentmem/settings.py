@@ -9,7 +9,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from agentmem.contracts import TASK_QUEUE
 from agentmem.errors import ConfigurationError
-from agentmem.models.vendors import OLLAMA_CONTEXT
+from agentmem.llm.vendors import OLLAMA_CONTEXT
 
 AGENTS_FILE = Path("agentmem.toml")
 OFFLINE_MODEL = "agentmem/offline"

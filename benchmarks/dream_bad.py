@@ -1,7 +1,7 @@
 """Every harm that people complain of, as one model would propose it."""
 
 from agentmem.dreaming.prompts import SYSTEM
-from agentmem.values import JSONObject
+from agentmem.wire import JSONObject
 from benchmarks.dream_case import Case
 
 REASONS = ("", "duplicate", "expired", "superseded", "retracted", "asked_to_forget", "condensed")

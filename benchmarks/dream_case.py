@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from agentmem.values import JSONObject
+from agentmem.wire import JSONObject
 
 Stored = tuple[str, str, JSONObject]
 

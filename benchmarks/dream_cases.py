@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from agentmem.facts import Trust
-from agentmem.values import JSONObject
+from agentmem.wire import JSONObject
 from benchmarks.dream_case import Case, Probe, Said, Stored
 from benchmarks.dream_words import Words, words
 

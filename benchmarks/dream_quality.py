@@ -19,11 +19,11 @@ from datetime import timedelta
 from pathlib import Path
 
 from agentmem.contracts import DreamLimits, Usage
-from agentmem.dreaming.replies import Asker
+from agentmem.dreaming.model_replies import Asker
 from agentmem.dreaming.snapshot import Kept
-from agentmem.memory.providers.protocol import TranscriptRow
 from agentmem.offline.dreams import dream as offline_dream
-from agentmem.values import JSONObject
+from agentmem.records import TranscriptRow
+from agentmem.wire import JSONObject
 from benchmarks.dream_bad import proposals
 from benchmarks.dream_case import Case, Said
 from benchmarks.dream_cases import NOISE, cases

@@ -27,14 +27,14 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from agentmem.contracts import DreamLimits
+from agentmem.dreaming.model_replies import Asker
 from agentmem.dreaming.prompts import PROMPT_VERSION
-from agentmem.dreaming.replies import Asker
 from agentmem.dreaming.snapshot import Kept
 from agentmem.dreaming.verification import QUESTIONS
 from agentmem.dreaming.verification import SUBMIT as VERDICTS
 from agentmem.facts import Fact
-from agentmem.memory.providers.protocol import TranscriptRow
-from agentmem.values import JSONObject
+from agentmem.records import TranscriptRow
+from agentmem.wire import JSONObject
 from tests.dreams import (
     STORE,
     Answer,

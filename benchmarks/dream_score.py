@@ -8,7 +8,7 @@ from typing import Any
 from agentmem.contracts import Usage
 from agentmem.facts import Fact, Trust
 from agentmem.offline.text import content, fold, numbers, text_of
-from agentmem.values import JSONObject, JSONValue
+from agentmem.wire import JSONObject, JSONValue
 from benchmarks.dream_case import Case
 
 

@@ -19,8 +19,9 @@ from temporalio.client import Client
 from agentmem.contracts import ScopeRef
 from agentmem.dreaming.hook import dream_id
 from agentmem.facts import Evidence, Write
-from agentmem.memory.providers.protocol import TransactionalProvider, TranscriptRow
 from agentmem.offline.model import answer
+from agentmem.records import TranscriptRow
+from agentmem.storage.protocol import TransactionalProvider
 from agentmem.testing import Reply, Request, reply
 from benchmarks.report import Benchmark, Figures, Sheet
 from benchmarks.server import start_server

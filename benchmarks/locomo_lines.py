@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import Any
 
 from agentmem.contracts import DreamLimits
-from agentmem.dreaming.replies import Asker
+from agentmem.dreaming.model_replies import Asker
 from agentmem.errors import AgentMemError
 from agentmem.facts import Fact
-from agentmem.memory.providers.protocol import TranscriptRow
+from agentmem.records import TranscriptRow
 from benchmarks.dream_case import Case
 from benchmarks.dream_quality import real, rules
 from tests.dreams import STORE, Scene

@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from agentmem.facts import Read, Step, Write
-from agentmem.memory.providers.postgresql import PostgresDatabase
-from agentmem.memory.providers.protocol import DreamRecord
-from agentmem.memory.providers.sql import SqlProvider
-from agentmem.memory.providers.sqlite import SqliteDatabase
-from agentmem.memory.providers.urls import postgresql_address
+from agentmem.records import DreamRecord
+from agentmem.storage.postgresql import PostgresDatabase
+from agentmem.storage.sql.provider import SqlProvider
+from agentmem.storage.sqlite import SqliteDatabase
+from agentmem.storage.urls import postgresql_address
 from benchmarks.memory_floors import Floor, postgres_floor, sqlite_floor
 from benchmarks.paired import Comparison, Contest, Operation, Pair, longest_stall, one_core
 from tests.postgres import PostgresServer, embedded

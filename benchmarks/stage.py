@@ -12,7 +12,7 @@ from typing import Any
 from temporalio.client import Client
 
 from agentmem.memory.tools import MEMORY_TOOLS
-from agentmem.tools.box import tool_schema
+from agentmem.tools.toolbox import tool_schema
 from benchmarks.model import Model
 from benchmarks.processes import child
 from benchmarks.server import start_server

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from agentmem.contracts import DreamLimits
 from agentmem.errors import AgentMemError
-from agentmem.values import JSONObject
+from agentmem.wire import JSONObject
 from benchmarks.dream_case import Case
 from benchmarks.dream_quality import real
 from tests.dreams import NOON, STORE, Scene

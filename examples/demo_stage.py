@@ -14,7 +14,7 @@ from temporalio.client import WorkflowHandle
 
 from agentmem import TransactionalProvider
 from agentmem.dev_server import DevServer, dev_server
-from agentmem.memory.providers.registry import Providers
+from agentmem.storage.registry import Providers
 
 PORTS = (7233, 8233)
 """Temporal's own, of the server and its web page; for who looks around."""

@@ -14,7 +14,7 @@ from temporalio.client import WorkflowUpdateFailedError
 
 from agentmem import Answer
 from agentmem.client import ask
-from agentmem.values import JSONObject
+from agentmem.wire import JSONObject
 
 PATIENCE = 300
 """Seconds that an answer may take."""

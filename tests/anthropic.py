@@ -12,7 +12,7 @@ from typing import Any
 
 from aiohttp import web
 
-from agentmem.values import JSONObject, dump_json
+from agentmem.wire import JSONObject, dump_json
 
 MARKS = 4
 LOOK_BACK = 20

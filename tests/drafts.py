@@ -7,7 +7,7 @@ from typing import Any
 from agentmem.dreaming.changes import Change
 from agentmem.dreaming.draft import Draft
 from agentmem.facts import Fact
-from agentmem.memory.providers.protocol import TranscriptRow
+from agentmem.records import TranscriptRow
 
 SAID = datetime(2026, 3, 10, 12, tzinfo=UTC)
 """When the messages of these tests are said: a Tuesday."""

@@ -18,21 +18,21 @@ from agentmem.contracts import (
     PhaseRun,
     ScopeRef,
 )
-from agentmem.dreaming.handins import objects_in
-from agentmem.dreaming.opening import Opening, open_dream
+from agentmem.dreaming.begin import Opening, open_dream
+from agentmem.dreaming.model_replies import Asker
 from agentmem.dreaming.phases import run_phase
 from agentmem.dreaming.prompts import SYSTEM, read_blocks
-from agentmem.dreaming.replies import Asker
 from agentmem.dreaming.report import commit_dream
+from agentmem.dreaming.submissions import objects_in
 from agentmem.dreaming.tools import SUBMIT
 from agentmem.dreaming.verification import QUESTIONS, VERIFY
 from agentmem.dreaming.verification import SUBMIT as VERDICTS
 from agentmem.facts import Evidence, Write
-from agentmem.memory.providers.protocol import TranscriptRow
-from agentmem.memory.providers.sql import SqlProvider
-from agentmem.memory.providers.sqlite import SqliteDatabase
+from agentmem.records import TranscriptRow
+from agentmem.storage.sql.provider import SqlProvider
+from agentmem.storage.sqlite import SqliteDatabase
 from agentmem.testing import Call, Reply, Request, reply
-from agentmem.values import JSONObject, JSONValue
+from agentmem.wire import JSONObject, JSONValue
 
 STORE = ScopeRef(provider="in_memory:tests", agent="assistant", scope="user-1")
 NOON = datetime(2026, 3, 25, 12, tzinfo=UTC)

@@ -3,7 +3,7 @@
 from temporalio import workflow
 
 from agentmem import agent, long_term_memory, named, postgresql, sqlite, working_memory
-from agentmem.agent import Assistant
+from agentmem.agent.api import Assistant
 
 
 @workflow.defn

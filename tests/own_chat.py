@@ -5,7 +5,7 @@ from typing import Any
 from temporalio import workflow
 
 from agentmem import agent, tool, working_memory
-from agentmem.agent import Assistant
+from agentmem.agent.api import Assistant
 
 
 @tool(retries=2)  # a call that dies with its worker is made again

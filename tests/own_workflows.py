@@ -6,7 +6,7 @@ from typing import Any
 from temporalio import workflow
 
 from agentmem import DreamLimits, agent, in_memory, long_term_memory, sqlite, working_memory
-from agentmem.approvals import approvals
+from agentmem.agent.approvals import approvals
 from agentmem.contracts import ScopeRef
 from agentmem.errors import TurnFailed
 

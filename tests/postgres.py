@@ -23,8 +23,8 @@ from urllib.parse import parse_qs, urlsplit
 import asyncpg
 import pytest
 
-from agentmem.memory.providers.postgresql import PostgresDatabase
-from agentmem.memory.providers.urls import postgresql_address
+from agentmem.storage.postgresql import PostgresDatabase
+from agentmem.storage.urls import postgresql_address
 
 # Read before the tests clean the environment.
 EXTERNAL = os.environ.get("AGENTMEM_TEST_POSTGRES_URL")

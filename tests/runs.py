@@ -5,7 +5,7 @@ from typing import Any
 
 from temporalio.client import Client, WorkflowHandle, WorkflowHistory
 
-from agentmem.memory.providers.registry import Providers
+from agentmem.storage.registry import Providers
 from tests.replayer import replayer
 from workflows.agent import AgentWorkflow
 

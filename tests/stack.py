@@ -13,11 +13,11 @@ from pydantic import SecretStr
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowHandle
 
-from agentmem.configuration import Configuration, configure
+from agentmem.config import Configuration, configure
 from agentmem.settings import Settings
 from agentmem.testing import Reply, ScriptedModel
 from agentmem.testing.scripted import Script
-from agentmem.values import JSONObject
+from agentmem.wire import JSONObject
 from worker import running
 
 PLAIN = '[agents.plain]\nsystem_prompt = "Be brief."\nworking_memory.max_tokens = 50000\n'

@@ -4,7 +4,7 @@ from typing import Any
 
 from temporalio import workflow
 
-from agentmem.agent import agent
+from agentmem.agent.api import agent
 from agentmem.dreaming.hook import dream
 from agentmem.memory.long_term import long_term_memory
 from agentmem.memory.references import ProviderReference

@@ -6,19 +6,18 @@ from typing import Any
 from pydantic import ValidationError
 from temporalio import workflow
 
-from agentmem.approvals import approvals
+from agentmem.agent.approvals import approvals
 from agentmem.contracts import AgentInput, Answer
-from agentmem.details import session_details
 from agentmem.dreaming.hand_over import ANSWER_PATIENCE, END_PATIENCE
 from agentmem.errors import AgentMemError, InvalidInput, SessionBusy, TurnFailed
 from agentmem.inputs import NewerVersion, handed_on, parse_run, parse_text
-from agentmem.memory.carried import restored
+from agentmem.memory.carried_state import restored
 from agentmem.memory.entries import page
 from agentmem.messages import Message
-from agentmem.rollover import Rollover, SessionState
-from agentmem.session import Session, prepare
-from agentmem.turns import START, Ask, Turns
-from agentmem.values import JSONObject
+from agentmem.session.continue_as_new import Rollover, SessionState
+from agentmem.session.session import Session, prepare, session_details
+from agentmem.session.turns import START, Ask, Turns
+from agentmem.wire import JSONObject
 
 OPEN_SENDS = 4
 """Sends that a session holds at once, running or waiting: of the ten updates that Temporal lets be

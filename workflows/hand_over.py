@@ -8,11 +8,11 @@ from temporalio.exceptions import ActivityError, is_cancelled_exception
 from agentmem import contracts
 from agentmem.contracts import Delivered, Delivery, HandOver
 from agentmem.dreaming.hook import start_dream
+from agentmem.error_text import describe
 from agentmem.errors import InvalidInput, ProviderError
-from agentmem.failures import describe
 from agentmem.inputs import handed_on, parse_input
 from agentmem.policies import HAND_OVER
-from agentmem.values import JSONObject
+from agentmem.wire import JSONObject
 
 
 @workflow.defn(name="agent_hand_over", sandboxed=False)  # as `agent` is, and for the same reason

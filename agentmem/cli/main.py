@@ -2,8 +2,10 @@
 
 import typer
 
-from agentmem.cli import decisions, memory, rights
-from agentmem.cli.terminal import replace_what_cannot_be_shown
+from agentmem.cli import memory
+from agentmem.cli import privacy as rights
+from agentmem.cli import review as decisions
+from agentmem.cli.tables import replace_what_cannot_be_shown
 
 app = typer.Typer(
     name="agentmem",

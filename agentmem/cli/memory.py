@@ -8,32 +8,34 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from agentmem.cli.people import By, person
 from agentmem.cli.stores import (
     DEFAULT_STORE,
     Agent,
     AsJson,
+    By,
     Database,
     Scope,
     Store,
     on_store,
+    person,
     refuse,
 )
 from agentmem.cli.tables import (
     console,
+    echo,
     evidence_table,
     facts_table,
     history_table,
     lines,
     shown,
+    write_lines,
 )
-from agentmem.cli.terminal import echo, write_lines
 from agentmem.errors import InvalidFact
 from agentmem.facts import Fact, Write, until_end
-from agentmem.memory.providers.protocol import TransactionalProvider
-from agentmem.memory.providers.records import BRANCH_MARK
-from agentmem.memory.upkeep import confirmation
-from agentmem.values import JSONValue, printable
+from agentmem.memory.admin import confirmation
+from agentmem.records import BRANCH_MARK
+from agentmem.storage.protocol import TransactionalProvider
+from agentmem.wire import JSONValue, printable
 
 app = typer.Typer(help="Facts of long-term memory: look at them, and look after them.")
 

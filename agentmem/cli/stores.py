@@ -1,6 +1,7 @@
-"""The store that a command works on: by a database URL or the worker's settings, nothing else."""
+"""The store that a command works on, and the person that gives the command."""
 
 import asyncio
+import getpass
 import sys
 from collections.abc import Awaitable, Callable
 from typing import Annotated, NoReturn, TypeVar
@@ -8,12 +9,26 @@ from typing import Annotated, NoReturn, TypeVar
 import typer
 
 from agentmem.cli.logs import log_to_stderr
-from agentmem.configuration.app import load_app
+from agentmem.config.app import load_app
 from agentmem.errors import AgentMemError
-from agentmem.memory.providers.identities import DATABASE_URL
-from agentmem.memory.providers.protocol import TransactionalProvider
-from agentmem.memory.providers.registry import Providers
 from agentmem.settings import load_settings
+from agentmem.storage.identities import DATABASE_URL
+from agentmem.storage.protocol import TransactionalProvider
+from agentmem.storage.registry import Providers
+
+By = Annotated[
+    str,
+    typer.Option("--by", metavar="NAME", help="Who does it, for the history: by default the user."),
+]
+
+
+def person(by: str) -> str:
+    """Return the given name, or the operating system's name of who runs the command."""
+    try:
+        return by or getpass.getuser()
+    except (OSError, KeyError):  # a user without a name, as in a container
+        return "somebody"
+
 
 Result = TypeVar("Result")
 

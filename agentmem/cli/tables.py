@@ -1,17 +1,39 @@
-"""Facts and their history on a terminal: safe to show, whatever they hold."""
+"""Facts and their history on a terminal or in a pipe, safe to show in any encoding."""
 
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from io import TextIOWrapper
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from agentmem.facts import Evidence, Fact
-from agentmem.journal import FactVersion
-from agentmem.memory.fact_details import earlier_value
-from agentmem.values import JSONObject, JSONValue, dump_json, printable
+from agentmem.facts import Evidence, Fact, FactVersion
+from agentmem.memory.recalled_facts import earlier_value
+from agentmem.wire import JSONObject, JSONValue, dump_json, printable
+
+
+def replace_what_cannot_be_shown() -> None:
+    """Have both output streams replace characters that their encoding does not have by `?`."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def echo(line: str, *, err: bool = False) -> None:
+    """Write a line for people; unlike typer's, in the stream's own encoding, ASCII too."""
+    stream = sys.stderr if err else sys.stdout
+    stream.write(f"{line}\n")
+
+
+def write_lines(lines: Iterable[str]) -> None:
+    """Write lines of JSON to standard output, as UTF-8 always: they lose nothing."""
+    sys.stdout.flush()
+    for line in lines:
+        sys.stdout.buffer.write(f"{line}\n".encode(errors="backslashreplace"))
+    sys.stdout.buffer.flush()
+
 
 _VALUE_CHARACTERS = 300
 

@@ -17,9 +17,9 @@ from temporalio.runtime import PrometheusConfig, Runtime, TelemetryConfig
 from agentmem.cli.health import Polling, serving
 from agentmem.cli.logs import log_to_stderr
 from agentmem.cli.signals import end_in_time, live_on, run_until_stopped
-from agentmem.cli.terminal import replace_what_cannot_be_shown
+from agentmem.cli.tables import replace_what_cannot_be_shown
 from agentmem.client import connect
-from agentmem.configuration import Configuration, configure
+from agentmem.config import Configuration, configure
 from agentmem.dev_server import dev_server
 from agentmem.errors import AgentMemError, ConfigurationError
 from agentmem.settings import load_settings

@@ -17,6 +17,7 @@ from agentmem.contracts.agents import (
 from agentmem.contracts.calls import (
     MESSAGES_QUERY,
     PAGE_BYTES,
+    Compact,
     FailedCall,
     ModelCall,
     ModelReply,
@@ -26,9 +27,9 @@ from agentmem.contracts.calls import (
     ToolRun,
     ToolSpec,
     Usage,
+    compact,
     model,
 )
-from agentmem.contracts.compaction import Compact, compact
 from agentmem.contracts.dream_settings import (
     PHASES,
     STEPS,

@@ -8,7 +8,7 @@ from temporalio import activity
 from agentmem.contracts.calls import ScopeRef, ToolSpec, Usage
 from agentmem.contracts.dream_settings import YEAR, DreamSettings
 from agentmem.facts import KEY_BYTES
-from agentmem.values import JSONObject, JSONValue, Wire
+from agentmem.wire import JSONObject, JSONValue, Wire
 
 # Longer ones would stand in an error, and one that the server refuses hangs the workflow.
 Name = Annotated[str, Field(max_length=KEY_BYTES)]

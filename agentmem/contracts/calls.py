@@ -1,4 +1,4 @@
-"""Model calls and tool calls: messages travel by reference, results as they are stored."""
+"""Model calls, tool calls and compaction: messages travel by reference, results as stored."""
 
 from datetime import timedelta
 from typing import Literal
@@ -7,7 +7,7 @@ from temporalio import activity
 
 from agentmem.facts import Evidence
 from agentmem.messages import Message, ToolCall
-from agentmem.values import JSONObject, Wire
+from agentmem.wire import JSONObject, Wire
 
 MESSAGES_QUERY = "agentmem.messages"
 PAGE_BYTES = 256 * 1024
@@ -229,4 +229,26 @@ class ToolRun(Wire):
 @activity.defn(name="agentmem.model")
 async def model(call: ModelCall) -> ModelReply:
     """Ask a model."""
+    raise NotImplementedError
+
+
+class Compact(Wire):
+    """Ask for a summary of messages.
+
+    Attributes:
+        prompt: The messages; of a summary among them, the new one takes over what it says.
+        reply: The id reserved for the summary.
+        model: The model that summarises, as litellm names it.
+        words: How long the summary may be; the model is asked for no more.
+    """
+
+    prompt: Prompt
+    reply: str
+    model: str
+    words: int
+
+
+@activity.defn(name="agentmem.compact")
+async def compact(request: Compact) -> ModelReply:
+    """Summarise messages."""
     raise NotImplementedError

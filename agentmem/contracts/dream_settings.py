@@ -6,7 +6,7 @@ from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt, Validat
 from pydantic_core import PydanticCustomError
 
 from agentmem.errors import ConfigurationError
-from agentmem.values import Wire
+from agentmem.wire import Wire
 
 YEAR = 525_600
 """Minutes of the longest quiet time that a session may wait for."""

@@ -15,7 +15,7 @@ from agentmem.contracts.dream_settings import (
     Phases,
     PhaseSettings,
 )
-from agentmem.values import Wire
+from agentmem.wire import Wire
 
 
 class DreamInput(Wire):

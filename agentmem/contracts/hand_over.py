@@ -8,7 +8,7 @@ from temporalio import activity
 
 from agentmem.contracts.calls import ScopeRef
 from agentmem.contracts.dreams import DreamInput
-from agentmem.values import Wire
+from agentmem.wire import Wire
 
 LACKING_QUERY = "agentmem.lacking"
 """Asks a workflow which of its messages a scope's transcript may lack."""

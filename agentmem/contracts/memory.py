@@ -3,7 +3,7 @@
 from temporalio import activity
 
 from agentmem.contracts.calls import Prompt, ScopeRef
-from agentmem.values import JSONValue, Wire
+from agentmem.wire import JSONValue, Wire
 
 
 class FactRequest(Wire):

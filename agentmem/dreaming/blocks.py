@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from agentmem.dreaming.budgets import MESSAGE_CHARACTERS
 from agentmem.dreaming.changes import Change, Finding, Orientation
 from agentmem.dreaming.prompts import fact_line, shown, stamp
-from agentmem.dreaming.provenance import usable
-from agentmem.dreaming.sizes import MESSAGE_CHARACTERS
-from agentmem.dreaming.text import Rarity, text_of, words
+from agentmem.dreaming.rules.provenance import usable
+from agentmem.dreaming.rules.text import Rarity, text_of, words
 from agentmem.facts import Fact
-from agentmem.memory.providers.protocol import TranscriptRow
-from agentmem.values import JSONObject, dump_json
+from agentmem.records import TranscriptRow
+from agentmem.wire import JSONObject, dump_json
 
 _VALUE_CHARACTERS = 500
 _NEAR = 3

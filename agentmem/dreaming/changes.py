@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator
 
 from agentmem.facts import Evidence, Read, Trust
-from agentmem.values import JSONValue, Wire
+from agentmem.wire import JSONValue, Wire
 
 
 class Contradiction(Wire):

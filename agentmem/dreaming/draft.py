@@ -5,15 +5,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime
 from typing import Self
 
-from agentmem.dreaming.bounds import finished
+from agentmem.dreaming.apply import alike, applied, reads, stands, steps, touched
 from agentmem.dreaming.changes import Change, Finding
-from agentmem.dreaming.effects import alike, applied, reads, stands, steps, touched
-from agentmem.dreaming.rules import RuleContext, check_finding, judge, unburied
-from agentmem.dreaming.text import fold
+from agentmem.dreaming.rules.form import RuleContext, check_finding, judge, unburied
+from agentmem.dreaming.rules.limits import finished
+from agentmem.dreaming.rules.text import fold
 from agentmem.dreaming.tools import MAX_FINDINGS
 from agentmem.facts import Fact, Step, Tombstone
-from agentmem.memory.providers.protocol import TranscriptRow
-from agentmem.values import JSONObject, Wire
+from agentmem.records import TranscriptRow
+from agentmem.wire import JSONObject, Wire
 
 
 class Draft:

@@ -15,12 +15,12 @@ from temporalio.exceptions import ActivityError, TimeoutError, TimeoutType
 
 from agentmem import contracts
 from agentmem.contracts import Definition, DreamInput, HandOver, Resolve, ScopeRef
-from agentmem.dreaming.children import start_or_tell, tell
+from agentmem.dreaming.start import start_or_tell, tell
+from agentmem.error_text import describe, raise_cancellation
 from agentmem.errors import AgentMemError
-from agentmem.failures import describe, raise_cancellation
 from agentmem.policies import HAND_OVER_RUN_TIMEOUT, memory_within
 from agentmem.priorities import of_turn
-from agentmem.values import clip
+from agentmem.wire import clip
 
 WORKFLOW = "agent_hand_over"
 

@@ -27,13 +27,13 @@ from agentmem.contracts import (
     StepName,
 )
 from agentmem.deadline import within
-from agentmem.dreaming.children import start_or_tell
 from agentmem.dreaming.hand_over import ANSWER_PATIENCE, PATCH, Carrier, HasTranscript
+from agentmem.dreaming.start import start_or_tell
+from agentmem.error_text import describe
 from agentmem.errors import ConfigurationError, DreamFailed
-from agentmem.failures import describe
 from agentmem.policies import MEMORY, dream_run_timeout
 from agentmem.priorities import of_dream, of_turn
-from agentmem.values import clip
+from agentmem.wire import clip
 
 START_TIMEOUT = timedelta(seconds=10)
 """The time that a dream had to start in histories recorded before there were hand-overs."""

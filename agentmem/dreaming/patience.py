@@ -21,10 +21,10 @@ from temporalio.exceptions import (
 )
 
 from agentmem.contracts import DreamLimits
+from agentmem.error_text import describe
 from agentmem.errors import ModelUnavailable, StoreUnavailable
-from agentmem.failures import describe
 from agentmem.policies import DREAM_WORK, PAYLOADS_TOO_LARGE
-from agentmem.values import clip
+from agentmem.wire import clip
 
 PATCH = "dream-patience"
 """Histories without this mark were recorded when an outage or a shut gate ended a dream."""

@@ -19,22 +19,30 @@ from agentmem.dreaming.blocks import (
     transcript_lines,
     value_lines,
 )
-from agentmem.dreaming.bounds import over_cap
 from agentmem.dreaming.changes import Change, Orientation
-from agentmem.dreaming.counts import in_words
 from agentmem.dreaming.draft import Draft
-from agentmem.dreaming.hints import Hints, declined_pairs, look
-from agentmem.dreaming.job import Blocks, Job, Talk, noted, nothing_handed_in
-from agentmem.dreaming.parts import Lines, split, talk
+from agentmem.dreaming.model_replies import Asker, Progress
+from agentmem.dreaming.phase_run import (
+    Blocks,
+    Job,
+    Lines,
+    Talk,
+    noted,
+    nothing_handed_in,
+    split,
+    talk,
+)
+from agentmem.dreaming.phase_work import ChangeWork, GatherWork, OrientWork
 from agentmem.dreaming.prompts import fact_line, whole_values
-from agentmem.dreaming.replies import Asker, Progress
+from agentmem.dreaming.report import in_words
+from agentmem.dreaming.rules.limits import over_cap
+from agentmem.dreaming.rules.similarity import Hints, declined_pairs, look
 from agentmem.dreaming.snapshot import Desk, Oriented
 from agentmem.dreaming.verification import VerificationResult, Verifier
-from agentmem.dreaming.work import ChangeWork, GatherWork, OrientWork
 from agentmem.errors import AgentMemError, DreamFailed, ModelCallError
-from agentmem.memory.providers.protocol import TransactionalProvider
-from agentmem.models.failures import lies_with_prompt
-from agentmem.values import JSONObject
+from agentmem.llm.errors import lies_with_prompt
+from agentmem.storage.protocol import TransactionalProvider
+from agentmem.wire import JSONObject
 
 PAGES = 10
 """Pages of a large scope that orient looks over; more are not read in one dream."""

@@ -29,11 +29,11 @@ from datetime import date, datetime, timedelta
 from typing import Any, Literal, cast
 
 from agentmem.contracts import PhaseName
-from agentmem.dreaming.provenance import local_time
-from agentmem.dreaming.sizes import PREFIX_BYTES
+from agentmem.dreaming.budgets import PREFIX_BYTES
+from agentmem.dreaming.rules.provenance import local_time
 from agentmem.facts import Fact
 from agentmem.messages import Message, Role
-from agentmem.values import JSONObject, JSONValue, dump_json
+from agentmem.wire import JSONObject, JSONValue, dump_json
 
 PROMPT_VERSION = "2"
 """Stored with each dream; change it with any word that a model reads here, in `tools` or in

@@ -6,19 +6,16 @@ from datetime import date
 from typing import Self
 
 from agentmem.contracts import Mode, PhaseResult, PhaseRun, ScopeRef
+from agentmem.dreaming.budgets import ContextBudgets
 from agentmem.dreaming.changes import Orientation
 from agentmem.dreaming.draft import Draft
 from agentmem.dreaming.prompts import prefix
-from agentmem.dreaming.sizes import ContextBudgets
 from agentmem.dreaming.verification import VerificationResult
 from agentmem.errors import DreamFailed
-from agentmem.memory.providers.protocol import (
-    DreamRecord,
-    TransactionalProvider,
-    TranscriptRow,
-)
 from agentmem.messages import Message
-from agentmem.values import JSONObject, Wire
+from agentmem.records import DreamRecord, TranscriptRow
+from agentmem.storage.protocol import TransactionalProvider
+from agentmem.wire import JSONObject, Wire
 
 
 class Oriented(Wire):

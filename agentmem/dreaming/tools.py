@@ -6,7 +6,7 @@ supply, since weak models leave much out. Models never name agent, scope, versio
 """
 
 from agentmem.contracts import PhaseName
-from agentmem.values import JSONObject
+from agentmem.wire import JSONObject
 
 SUBMIT: dict[PhaseName, str] = {
     "orient": "submit_orientation",

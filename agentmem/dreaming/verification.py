@@ -14,21 +14,21 @@ from datetime import timedelta
 from typing import Any, Literal, cast
 
 from agentmem.contracts import Trace
+from agentmem.dreaming.apply import result
 from agentmem.dreaming.blocks import cited_rows, shortened
+from agentmem.dreaming.budgets import ContextBudgets
 from agentmem.dreaming.changes import WRITING, Change, defer, hold, reject
-from agentmem.dreaming.dates import last_day
 from agentmem.dreaming.draft import Draft
-from agentmem.dreaming.effects import result
-from agentmem.dreaming.handins import inside, objects_in
+from agentmem.dreaming.model_replies import PhaseReply, Replies
 from agentmem.dreaming.prompts import WEEKDAYS, block, nonce, reminder, shown, stamp
-from agentmem.dreaming.replies import PhaseReply, Replies
-from agentmem.dreaming.rules import RuleContext, settles, trusted, with_agreement
-from agentmem.dreaming.sizes import ContextBudgets
+from agentmem.dreaming.rules.dates import last_day
+from agentmem.dreaming.rules.form import RuleContext, settles, trusted, with_agreement
+from agentmem.dreaming.submissions import inside, objects_in
 from agentmem.errors import ContextOverflow
 from agentmem.facts import Trust
-from agentmem.memory.providers.protocol import TranscriptRow
 from agentmem.messages import Message, Role
-from agentmem.values import JSONObject, Wire, dump_json
+from agentmem.records import TranscriptRow
+from agentmem.wire import JSONObject, Wire, dump_json
 
 BATCH = 12
 """Changes in one request, the control not counted."""

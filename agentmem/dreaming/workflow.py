@@ -18,13 +18,12 @@ from agentmem.contracts import (
     PhaseResult,
     PhaseRun,
 )
-from agentmem.dreaming.counts import in_words
 from agentmem.dreaming.hook import DREAM_ID, start_dream
 from agentmem.dreaming.patience import PATCH, Patience, what_is_away
-from agentmem.dreaming.rounds import added_up
+from agentmem.dreaming.report import added_up, in_words
+from agentmem.error_text import describe
 from agentmem.errors import ConfigurationError, DreamFailed, InvalidInput
 from agentmem.facts import checked_name
-from agentmem.failures import describe
 from agentmem.inputs import handed_on, parse_input
 from agentmem.policies import (
     BEGIN,
@@ -38,7 +37,7 @@ from agentmem.policies import (
 )
 from agentmem.priorities import of_dream
 from agentmem.queues import until_taken
-from agentmem.values import clip
+from agentmem.wire import clip
 
 Request = TypeVar("Request")
 Result = TypeVar("Result")

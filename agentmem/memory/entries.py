@@ -16,7 +16,7 @@ from agentmem.contracts.calls import PAGE_BYTES
 from agentmem.errors import InvalidInput
 from agentmem.inputs import MESSAGE_BYTES
 from agentmem.messages import CODE_CALLS, IN_CONTENT, THOUGHT, Message, Role, ToolCall
-from agentmem.values import JSONObject, JSONValue, clip, dump_json, encoded_size
+from agentmem.wire import JSONObject, JSONValue, clip, dump_json, encoded_size
 
 Entry = dict[str, str]
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 from temporalio import workflow
 
 from agentmem.errors import ConfigurationError
-from agentmem.values import Wire
+from agentmem.wire import Wire
 
 Made = TypeVar("Made", bound=Callable[..., object])
 

@@ -6,7 +6,7 @@ from typing import Any, cast
 from agentmem.contracts.calls import ScopeRef, ToolSpec
 from agentmem.errors import InvalidFact, ToolError
 from agentmem.facts import checked_name, until_end
-from agentmem.values import JSONObject, JSONValue
+from agentmem.wire import JSONObject, JSONValue
 
 HINT = (
     "You have a long-term memory of facts from earlier conversations. Before you say that you do "

@@ -1,27 +1,53 @@
-"""Working memory: the conversation, held in a workflow's state and rebuilt by its history."""
+"""Working memory: the conversation, held in a workflow's state and rebuilt from its history."""
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 
+from pydantic import ValidationError
 from temporalio import workflow
 
+from agentmem.contracts.agents import MemorySettings
 from agentmem.contracts.calls import ScopeRef
 from agentmem.contracts.hand_over import Lacking
-from agentmem.errors import AgentMemError, InvalidInput
-from agentmem.memory.carried import (
-    LEFT,
-    CarriedMemory,
-    checked_dump,
-    pack_within,
-    take,
-)
-from agentmem.memory.conversation import Conversation
-from agentmem.memory.conversations import conversations
+from agentmem.errors import AgentMemError, ConfigurationError, InvalidInput
+from agentmem.memory.carried_state import LEFT, CarriedMemory, checked_dump, pack_within, take
+from agentmem.memory.conversation import Conversation, conversations
 from agentmem.memory.entries import Entry, entries, parse_entry, refuse_unkeepable
-from agentmem.memory.settings import checked_settings
 from agentmem.memory.transcript import Transcripts
 from agentmem.messages import Group, Message, Role
-from agentmem.packing import pack
+from agentmem.wire import pack
+
+
+def checked_settings(**given: object) -> MemorySettings:
+    """Return settings that make sense.
+
+    Args:
+        given: The fields of `MemorySettings`, as the caller wrote them.
+
+    Raises:
+        ConfigurationError: One does not; the message names it.
+    """
+    try:
+        settings = MemorySettings.model_validate(given)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        name = str(first["loc"][0])
+        raise ConfigurationError(f"{name} is {given[name]!r:.100}: {first['msg']}") from error
+    for name in ("window", "max_tokens"):
+        value = getattr(settings, name)
+        if value is not None and value < 1:
+            raise ConfigurationError(f"{name} is {value}; use at least 1, or None for no bound")
+    if not 0 < settings.compact_threshold <= 1:
+        raise ConfigurationError(
+            f"compact_threshold is {settings.compact_threshold}; use a share above 0, at most 1"
+        )
+    if settings.compact_preserve < 0:
+        raise ConfigurationError(
+            f"compact_preserve is {settings.compact_preserve}; use 0 or more messages"
+        )
+    if settings.compact_model and settings.max_tokens is None:
+        raise ConfigurationError("compact_model without max_tokens never runs; set max_tokens")
+    return settings
 
 
 class WorkingMemory(Conversation):

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from agentmem.testing.shapes import Message, calls, mapping
-from agentmem.values import JSONObject
+from agentmem.wire import JSONObject
 
 PATH = "/api/chat"
 

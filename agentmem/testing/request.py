@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from agentmem.testing import ollama, strict
-from agentmem.values import JSONObject
+from agentmem.wire import JSONObject
 
 
 @dataclass(kw_only=True, eq=False)

@@ -5,21 +5,92 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import socket
+import struct
+import threading
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from types import TracebackType
-from typing import Literal, Self
+from typing import Any, Literal, Self, TypeVar
 
 from aiohttp import web
 
-from agentmem.testing import ollama, wire
-from agentmem.testing.background import BackgroundLoop, run_in
-from agentmem.testing.delivery import deliver, fixed
+from agentmem.testing import ollama
+from agentmem.testing import replies as wire
 from agentmem.testing.replies import Reply, fail
 from agentmem.testing.request import Request
 from agentmem.testing.streaming import deliver_pieces, wants_pieces
 from agentmem.testing.strict import without_reasoning
-from agentmem.values import JSONObject
+from agentmem.wire import JSONObject
+
+T = TypeVar("T")
+
+
+class BackgroundLoop:
+    """Runs coroutines beside the caller's event loop, even while that one is blocked."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+
+    async def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine in the thread and wait here for its result."""
+        return await run_in(self._loop, coroutine)
+
+    def close(self) -> None:
+        """Stop the loop and end the thread."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+async def run_in(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine in another thread's loop; cancelling the wait cancels the coroutine."""
+    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, loop))
+
+
+def fixed(body: object) -> Callable[[web.Request], Awaitable[web.Response]]:
+    """A handler that answers every request with the same JSON."""
+
+    async def answer(http: web.Request) -> web.Response:
+        return web.json_response(body)
+
+    return answer
+
+
+async def deliver(http: web.Request, reply: Reply, body: bytes) -> web.StreamResponse:
+    """Answer a request as the reply says, after its delay.
+
+    Raises:
+        ConnectionError: The client was gone when the answer was written.
+    """
+    await asyncio.sleep(reply.delay)
+    if reply.ending != "sent":
+        return await _broken(http, reply, body)
+    headers = {"Content-Type": "application/json", **reply.headers}
+    response = web.Response(body=body, status=reply.status, headers=headers)
+    await response.prepare(http)
+    await response.write_eof()
+    return response
+
+
+async def _broken(http: web.Request, reply: Reply, body: bytes) -> web.StreamResponse:
+    response = web.StreamResponse(headers={"Content-Type": "application/json"})
+    if reply.headers_first:
+        response.content_length = len(body)
+        await response.prepare(http)
+        await response.write(body[: len(body) // 2])
+    if reply.ending == "hang":
+        await asyncio.Event().wait()
+    if http.transport is not None:
+        # Lingering for zero seconds turns the close into a reset.
+        linger = struct.pack("ii", 1, 0)
+        connection = http.transport.get_extra_info("socket")
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        http.transport.abort()
+    return response
+
 
 # A conversation may be long: aiohttp's own limit of 1 MiB would hide the client's behaviour.
 _MAX_REQUEST_BYTES = 1 << 30

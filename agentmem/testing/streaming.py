@@ -13,7 +13,7 @@ from agentmem.testing import ollama
 from agentmem.testing.replies import Reply
 from agentmem.testing.request import Request
 from agentmem.testing.shapes import calls, mapping, text
-from agentmem.values import JSONObject
+from agentmem.wire import JSONObject
 
 PIECE = 12
 """Characters of a piece of text."""

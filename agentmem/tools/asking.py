@@ -4,7 +4,7 @@ No activity runs it: the workflow waits. An agent has it where its `tools` list 
 """
 
 from agentmem.contracts.calls import ToolSpec
-from agentmem.values import JSONObject
+from agentmem.wire import JSONObject
 
 ASK_USER = ToolSpec(name="ask_user")
 

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, cast
 
-from agentmem.models.plain import as_list, as_mapping, objects
-from agentmem.values import JSONObject
+from agentmem.wire import JSONObject, as_list, as_mapping, objects
 
 _SCALARS = ("string", "number", "boolean", "object")
 

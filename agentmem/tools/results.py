@@ -44,7 +44,7 @@ from temporalio.exceptions import FailureError
 
 from agentmem.contracts.calls import RESULT_BYTES
 from agentmem.errors import ToolError
-from agentmem.values import JSONValue, clip, dump_json
+from agentmem.wire import JSONValue, clip, dump_json
 
 
 def result_text(value: Any, limit: int = RESULT_BYTES) -> str:

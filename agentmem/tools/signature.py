@@ -12,10 +12,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic.json_schema import GenerateJsonSchema
 
 from agentmem.errors import ConfigurationError, ToolError
-from agentmem.models.plain import as_list, as_mapping
 from agentmem.tools import docstrings
 from agentmem.tools.json_schemas import plain_schema
-from agentmem.values import JSONObject, dump_json
+from agentmem.wire import JSONObject, as_list, as_mapping, dump_json
 
 
 class _Quiet(GenerateJsonSchema):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agentmem.memory.providers.registry import Providers
+from agentmem.storage.registry import Providers
 
 ROOT = Path(__file__).parents[2]
 

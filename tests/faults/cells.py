@@ -383,11 +383,11 @@ def _cells() -> list[Cell]:
 
 
 STEPS = {
-    "change of runs: it becomes due": "agentmem.rollover:Rollover._become_due",
+    "change of runs: it becomes due": "agentmem.session.continue_as_new:Rollover._become_due",
     "change of runs: preparing begins": "agentmem.session:Session.prepare_change",
     "change of runs: an answer is held": "workflows.agent:AgentWorkflow._holds?",
     "change of runs: state is packed": "agentmem.session:Session.pack",
-    "change of runs: the command is given": "agentmem.rollover:Rollover.go_on",
+    "change of runs: the command is given": "agentmem.session.continue_as_new:Rollover.go_on",
     "end of a session: it hands its words over": "agentmem.dreaming.hand_over:Carrier.carry",
 }
 

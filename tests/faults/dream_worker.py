@@ -17,8 +17,8 @@ from temporalio.worker import Worker
 from activities.dream import DreamActivities
 from agentmem.dreaming import patience
 from agentmem.errors import ModelUnavailable
-from agentmem.memory.providers.registry import Providers
-from agentmem.values import JSONObject
+from agentmem.storage.registry import Providers
+from agentmem.wire import JSONObject
 from workflows.dream import AgentDream
 
 

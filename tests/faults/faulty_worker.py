@@ -23,8 +23,8 @@ from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, 
 from temporalio.worker._worker import load_default_build_id
 
 import worker
-from activities.litellm_loading import load
-from agentmem import packing
+from activities.llm_request import load
+from agentmem import wire as packing
 from agentmem.cli.worker import command
 
 DIES_WITH_PARENT = 1

@@ -19,12 +19,12 @@ from typing import Any
 from sqlalchemy import event
 
 from agentmem.facts import Read, Step, Write
-from agentmem.memory.providers.postgresql import PostgresDatabase
-from agentmem.memory.providers.protocol import DreamRecord, Range, TranscriptRow
-from agentmem.memory.providers.sql import SqlProvider
-from agentmem.memory.providers.sqlite import SqliteDatabase
-from agentmem.memory.providers.urls import postgresql_address
-from agentmem.values import JSONObject
+from agentmem.records import DreamRecord, Range, TranscriptRow
+from agentmem.storage.postgresql import PostgresDatabase
+from agentmem.storage.sql.provider import SqlProvider
+from agentmem.storage.sqlite import SqliteDatabase
+from agentmem.storage.urls import postgresql_address
+from agentmem.wire import JSONObject
 
 NOW = datetime(2026, 3, 25, 12, tzinfo=UTC)
 RECORD = DreamRecord(

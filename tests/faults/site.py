@@ -38,8 +38,8 @@ from agentmem.contracts import ScopeRef
 from agentmem.dreaming.hook import dream_id
 from agentmem.dreaming.prompts import SYSTEM
 from agentmem.dreaming.verification import VERIFY
-from agentmem.memory.providers.registry import Providers
-from agentmem.models.summaries import FORM
+from agentmem.llm.summaries import FORM
+from agentmem.storage.registry import Providers
 from agentmem.testing import Reply, Request, ScriptedModel, call, reply
 from tests.dreams import Script, blocks_of, changes, findings, phase_of, served
 from tests.faults.places import Control, Halt

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agentmem.values import JSONObject
+from agentmem.wire import JSONObject
 
 ROOT = Path(__file__).parents[2]
 BEFORE = {

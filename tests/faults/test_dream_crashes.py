@@ -19,23 +19,17 @@ from temporalio.testing import WorkflowEnvironment
 from temporalio.worker import Worker
 
 from activities.dream import DreamActivities
-from agentmem.contracts import (
-    PHASES,
-    DreamInput,
-    DreamReport,
-    Phases,
-    PhaseSettings,
-    ScopeRef,
-)
+from agentmem.contracts import PHASES, DreamInput, DreamReport, Phases, PhaseSettings, ScopeRef
 from agentmem.dev_server import dev_server
 from agentmem.dreaming import patience, workflow
 from agentmem.dreaming.hook import dream_id
-from agentmem.memory.providers.protocol import TransactionalProvider, TranscriptRow
-from agentmem.memory.providers.registry import Providers
-from agentmem.memory.providers.sql import SqlProvider
 from agentmem.policies import ActivityOptions
+from agentmem.records import TranscriptRow
+from agentmem.storage.protocol import TransactionalProvider
+from agentmem.storage.registry import Providers
+from agentmem.storage.sql.provider import SqlProvider
 from agentmem.testing import Reply, Request, ScriptedModel, fail
-from agentmem.values import JSONObject
+from agentmem.wire import JSONObject
 from tests.dreams import (
     NOON,
     Answer,

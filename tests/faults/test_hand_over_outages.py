@@ -15,7 +15,7 @@ from temporalio.testing import WorkflowEnvironment
 
 from agentmem.contracts import ScopeRef
 from agentmem.dreaming.hook import dream_id
-from agentmem.memory.providers.registry import Providers
+from agentmem.storage.registry import Providers
 from agentmem.testing import Request, ScriptedModel
 from tests.dreams import Script, served
 from tests.e2e.test_crash import sigkill

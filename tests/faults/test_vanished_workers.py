@@ -14,8 +14,8 @@ import pytest
 from sqlalchemy import Connection, text
 
 from agentmem.errors import ProviderError
-from agentmem.memory.providers.locks import hold
-from agentmem.memory.providers.rows import Place
+from agentmem.storage.sql.locks import hold
+from agentmem.storage.sql.rows import Place
 from tests.faults.killed_commits import RECORD, STEPS, opened, prepare
 
 pytestmark = pytest.mark.postgresql

@@ -61,10 +61,10 @@ DEEP_PATHS = {
     "agentmem.contracts": {"ScopeRef", "TASK_QUEUE"},
     "agentmem.deadline": {"within"},
     "agentmem.dev_server": {"DevServer", "dev_server"},
-    "agentmem.dreaming.decisions": {"apply", "discard", "reset_gate", "undecided"},
+    "agentmem.dreaming.review": {"apply", "discard", "reset_gate", "undecided"},
     "agentmem.dreaming.hook": {"dream_id"},
     "agentmem.facts": {"Fact"},
-    "agentmem.memory.providers.registry": {"Providers"},
+    "agentmem.storage.registry": {"Providers"},
     "agentmem.offline.model": {"answer", "litellm_provider"},
     "agentmem.settings": {"OFFLINE_MODEL", "load_settings"},
     "agentmem.testing": {
@@ -80,7 +80,7 @@ DEEP_PATHS = {
     },
     "agentmem.testing.ollama": {"as_openai"},
     "agentmem.testing.strict": {"violations"},
-    "agentmem.values": {"JSONObject"},
+    "agentmem.wire": {"JSONObject"},
     "worker": {"local", "running"},
 }
 """What README.md, docs/ and examples/ import or name, by module."""

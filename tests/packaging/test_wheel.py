@@ -21,7 +21,7 @@ def test_the_wheel_holds_agentmem_alone(tmp_path: Path) -> None:
     tops = {name.split("/")[0] for name in names}
     assert {top for top in tops if not top.endswith(".dist-info")} == {"agentmem"}
     assert "agentmem/py.typed" in names
-    assert any(name.startswith("agentmem/memory/providers/migrations/versions/") for name in names)
+    assert any(name.startswith("agentmem/storage/migrations/versions/") for name in names)
 
 
 def test_requirements_are_pinned_and_hashed_and_name_no_host() -> None:

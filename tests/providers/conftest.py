@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from agentmem.memory.providers import in_memory
-from agentmem.memory.providers.postgresql import PostgresDatabase
-from agentmem.memory.providers.sql import SqlProvider
-from agentmem.memory.providers.sqlite import SqliteDatabase
-from agentmem.memory.providers.urls import postgresql_address
+from agentmem.storage import in_memory
+from agentmem.storage.postgresql import PostgresDatabase
+from agentmem.storage.sql.provider import SqlProvider
+from agentmem.storage.sqlite import SqliteDatabase
+from agentmem.storage.urls import postgresql_address
 from tests.postgres import postgres_server, postgresql_url
 
 __all__ = ["postgres_server", "postgresql_url"]

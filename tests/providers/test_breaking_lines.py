@@ -11,8 +11,8 @@ import pytest
 
 from agentmem.errors import StoreUnavailable
 from agentmem.facts import Evidence, Step, Write
-from agentmem.memory.providers.protocol import DreamRecord, Range, ReplyRecord, TranscriptRow
-from agentmem.memory.providers.sql import SqlProvider
+from agentmem.records import DreamRecord, Range, ReplyRecord, TranscriptRow
+from agentmem.storage.sql.provider import SqlProvider
 
 from .breaking_line import How, Line, breaking_line
 from .conftest import idle, on_postgresql

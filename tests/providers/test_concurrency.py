@@ -11,12 +11,12 @@ from sqlalchemy import Connection
 
 from agentmem.errors import ProviderError
 from agentmem.facts import Read, Step, Write
-from agentmem.memory.providers import sql_writes
-from agentmem.memory.providers.checks import checked_write
-from agentmem.memory.providers.protocol import DreamRecord
-from agentmem.memory.providers.rows import Place
-from agentmem.memory.providers.sql import SqlProvider
-from agentmem.memory.providers.sqlite import SqliteDatabase
+from agentmem.records import DreamRecord
+from agentmem.storage.checks import checked_write
+from agentmem.storage.sql import writes as sql_writes
+from agentmem.storage.sql.provider import SqlProvider
+from agentmem.storage.sql.rows import Place
+from agentmem.storage.sqlite import SqliteDatabase
 
 from . import forks
 from .conftest import idle, on_postgresql

@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 from sqlalchemy import Connection, update
 
 from agentmem.facts import Evidence, Fact, Read, Step, Trust, Write
-from agentmem.memory.providers.protocol import DreamRecord
-from agentmem.memory.providers.schema import facts
-from agentmem.memory.providers.sql import SqlProvider
+from agentmem.records import DreamRecord
+from agentmem.storage.sql.provider import SqlProvider
+from agentmem.storage.sql.schema import facts
 
 SAID = datetime(2026, 3, 10, 12, tzinfo=UTC)
 

@@ -9,9 +9,9 @@ from sqlalchemy import Connection, event, update
 
 from agentmem.errors import ProviderError
 from agentmem.facts import Evidence, Read, Step, Write
-from agentmem.memory.providers.protocol import DreamRecord, Range, ReplyRecord, ScopeState
-from agentmem.memory.providers.schema import facts
-from agentmem.memory.providers.sql import SqlProvider
+from agentmem.records import DreamRecord, Range, ReplyRecord, ScopeState
+from agentmem.storage.sql.provider import SqlProvider
+from agentmem.storage.sql.schema import facts
 
 from .test_transcripts import START, rows
 

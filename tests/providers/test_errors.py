@@ -13,11 +13,11 @@ from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.testing import ActivityEnvironment
 
 from agentmem.errors import ConfigurationError, ProviderError, StoreUnavailable
-from agentmem.memory.providers.postgresql import PostgresDatabase
-from agentmem.memory.providers.registry import Providers
-from agentmem.memory.providers.sql import SqlProvider
-from agentmem.memory.providers.sqlite import SqliteDatabase
-from agentmem.memory.providers.urls import postgresql_address
+from agentmem.storage.postgresql import PostgresDatabase
+from agentmem.storage.registry import Providers
+from agentmem.storage.sql.provider import SqlProvider
+from agentmem.storage.sqlite import SqliteDatabase
+from agentmem.storage.urls import postgresql_address
 
 from .conftest import on_postgresql
 from .five_methods import FiveMethods

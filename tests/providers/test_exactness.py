@@ -11,8 +11,8 @@ import pytest
 from agentmem.contracts import FactRequest, ScopeRef
 from agentmem.errors import ConfigurationError, InvalidFact
 from agentmem.facts import KEY_BYTES, LEVELS, VALUE_BYTES, Write
-from agentmem.memory.providers.records import MessageId, Range
-from agentmem.memory.providers.sql import SqlProvider
+from agentmem.records import MessageId, Range
+from agentmem.storage.sql.provider import SqlProvider
 
 NOT_JSON: list[Any] = [
     *(math.nan, math.inf, {"mean": math.nan}, [-math.inf], b"bytes", {1, 2}, object()),

@@ -7,8 +7,8 @@ import pytest
 
 from agentmem.errors import InvalidFact
 from agentmem.facts import Evidence, Trust, Write
-from agentmem.memory.providers.protocol import MemoryProvider, TransactionalProvider
-from agentmem.memory.providers.sql import SqlProvider
+from agentmem.storage.protocol import MemoryProvider, TransactionalProvider
+from agentmem.storage.sql.provider import SqlProvider
 
 NOW = datetime.now(UTC)
 

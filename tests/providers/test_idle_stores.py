@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from agentmem.memory.providers import in_memory, lane
-from agentmem.memory.providers.registry import Providers
+from agentmem.storage import connection_thread as lane
+from agentmem.storage import in_memory
+from agentmem.storage.registry import Providers
 
 
 def threads() -> int:

@@ -13,11 +13,11 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, MetaData, Table, func, inspect, select, text
 
 from agentmem.errors import ConfigurationError
-from agentmem.memory.providers import migrate
-from agentmem.memory.providers.migrate import VERSION_TABLE, revisions, upgrade
-from agentmem.memory.providers.schema import metadata
-from agentmem.memory.providers.sql import SqlProvider
-from agentmem.memory.providers.sqlite import SqliteDatabase
+from agentmem.storage import migrate
+from agentmem.storage.migrate import VERSION_TABLE, revisions, upgrade
+from agentmem.storage.sql.provider import SqlProvider
+from agentmem.storage.sql.schema import metadata
+from agentmem.storage.sqlite import SqliteDatabase
 from tests.postgres import PostgresServer
 
 from . import forks

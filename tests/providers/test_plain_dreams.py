@@ -7,8 +7,8 @@ from typing import cast
 import pytest
 
 from agentmem.contracts import DreamLimits
-from agentmem.memory.providers.adapter import PlainProvider
-from agentmem.memory.providers.sql import SqlProvider
+from agentmem.storage.plain import PlainProvider
+from agentmem.storage.sql.provider import SqlProvider
 from tests.dreams import NOON, STORE, Scene, Script, changes, findings, says
 
 from .five_methods import FiveMethods

@@ -10,17 +10,11 @@ import pytest
 
 from agentmem.errors import ConfigurationError, InvalidFact, ProviderError
 from agentmem.facts import EarlierValue, Evidence, Read, Step, Trust, Unconfirmed, Write
-from agentmem.memory.providers import in_memory
-from agentmem.memory.providers.adapter import PlainProvider
-from agentmem.memory.providers.protocol import (
-    DreamRecord,
-    Range,
-    ReplyRecord,
-    ScopeState,
-    TransactionalProvider,
-)
-from agentmem.memory.providers.records import MessageId
-from agentmem.memory.providers.sql import SqlProvider
+from agentmem.records import DreamRecord, MessageId, Range, ReplyRecord, ScopeState
+from agentmem.storage import in_memory
+from agentmem.storage.plain import PlainProvider
+from agentmem.storage.protocol import TransactionalProvider
+from agentmem.storage.sql.provider import SqlProvider
 
 from .five_methods import FiveMethods
 from .test_dreams import change

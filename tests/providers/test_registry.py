@@ -10,8 +10,8 @@ import pytest
 
 from agentmem import LongTermMemory, in_memory, sqlite
 from agentmem.errors import ConfigurationError, ProviderError
-from agentmem.memory.providers.protocol import TransactionalProvider
-from agentmem.memory.providers.registry import Providers, default_providers
+from agentmem.storage.protocol import TransactionalProvider
+from agentmem.storage.registry import Providers, default_providers
 
 from .five_methods import FiveMethods
 
@@ -233,7 +233,7 @@ async def test_outside_a_workflow_each_in_memory_store_is_new() -> None:
 SCRIPT = """
 import asyncio, sys
 from agentmem import LongTermMemory, postgresql, sqlite
-from agentmem.memory.providers.registry import default_providers
+from agentmem.storage.registry import default_providers
 
 async def main(how, where):
     memory = LongTermMemory(sqlite("notes.db") if where == "sqlite" else postgresql(), "a", "s")
@@ -286,7 +286,7 @@ async def test_a_script_ends_by_itself(
 async def test_importing_opens_nothing(tmp_path: Path) -> None:
     """Importing the package makes no file, no thread and no connection."""
     code = (
-        "import threading, agentmem, agentmem.memory.providers.registry as r; "
+        "import threading, agentmem, agentmem.storage.registry as r; "
         "assert threading.active_count() == 1"
     )
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", code, cwd=tmp_path)

@@ -9,11 +9,10 @@ from sqlalchemy import Connection, select
 
 from agentmem.errors import ConfigurationError, InvalidFact, ProviderError
 from agentmem.facts import EarlierValue, Evidence, Step, Unconfirmed, Write
-from agentmem.memory.providers.protocol import DreamRecord, Range, ReplyRecord
-from agentmem.memory.providers.records import MessageId
-from agentmem.memory.providers.schema import TABLES
-from agentmem.memory.providers.sql import SqlProvider
-from agentmem.values import JSONObject, as_line
+from agentmem.records import DreamRecord, MessageId, Range, ReplyRecord
+from agentmem.storage.sql.provider import SqlProvider
+from agentmem.storage.sql.schema import TABLES
+from agentmem.wire import JSONObject, as_line
 
 from .test_transcripts import START, rows
 

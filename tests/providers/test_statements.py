@@ -8,11 +8,11 @@ import pytest
 from sqlalchemy import Dialect, Engine, event, text
 
 from agentmem.facts import Read, Step, Write
-from agentmem.memory.providers import sql_facts
-from agentmem.memory.providers.protocol import DreamRecord
-from agentmem.memory.providers.ready import Compiled, Driver, Ready
-from agentmem.memory.providers.rows import Place
-from agentmem.memory.providers.sql import SqlProvider
+from agentmem.records import DreamRecord
+from agentmem.storage.sql import facts as sql_facts
+from agentmem.storage.sql.provider import SqlProvider
+from agentmem.storage.sql.rows import Place
+from agentmem.storage.sql.statements import Compiled, Driver, Ready
 
 from .test_transcripts import START
 

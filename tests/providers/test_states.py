@@ -8,14 +8,13 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, MetaData
 
-from agentmem.dreaming.decisions import apply, undecided
+from agentmem.dreaming.review import apply, undecided
 from agentmem.errors import InvalidFact
 from agentmem.facts import EarlierValue, Evidence, Read, Step, Trust, Unconfirmed, Write
-from agentmem.memory.providers.migrate import VERSION_TABLE, upgrade
-from agentmem.memory.providers.protocol import DreamRecord, Range, TranscriptRow
-from agentmem.memory.providers.records import MessageId
-from agentmem.memory.providers.rows import dump
-from agentmem.memory.providers.sql import SqlProvider
+from agentmem.records import DreamRecord, MessageId, Range, TranscriptRow
+from agentmem.storage.migrate import VERSION_TABLE, upgrade
+from agentmem.storage.sql.provider import SqlProvider
+from agentmem.storage.sql.rows import dump
 from tests.postgres import PostgresServer
 
 from .conftest import on_postgresql

@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import Connection, text
 
 from agentmem.errors import ProviderError, StoreUnavailable
-from agentmem.memory.providers import postgresql
-from agentmem.memory.providers.sql import SqlProvider
+from agentmem.storage import postgresql
+from agentmem.storage.sql.provider import SqlProvider
 from tests.pair import Pair, caught_up, execute, folder, two_servers
 
 from .conftest import idle, on_postgresql

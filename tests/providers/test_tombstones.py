@@ -5,8 +5,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from agentmem.facts import Evidence, Step, Tombstone, Trust, Write
-from agentmem.memory.providers.protocol import TOMBSTONES, DreamRecord
-from agentmem.memory.providers.sql import SqlProvider
+from agentmem.records import DreamRecord
+from agentmem.storage.protocol import TOMBSTONES
+from agentmem.storage.sql.provider import SqlProvider
 
 ASKED = datetime(2026, 3, 10, 12, tzinfo=UTC)
 

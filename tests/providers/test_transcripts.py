@@ -6,8 +6,8 @@ import pytest
 
 from agentmem.errors import ConfigurationError, InvalidFact, ProviderError
 from agentmem.facts import Evidence, Write
-from agentmem.memory.providers.protocol import DreamRecord, Range, TranscriptRow
-from agentmem.memory.providers.sql import SqlProvider
+from agentmem.records import DreamRecord, Range, TranscriptRow
+from agentmem.storage.sql.provider import SqlProvider
 
 START = datetime(2026, 3, 10, 9, 0, tzinfo=UTC)
 

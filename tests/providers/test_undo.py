@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from agentmem.errors import ConfigurationError
-from agentmem.facts import Evidence, Fact, Read, Step, Trust, Write
-from agentmem.journal import Undone
-from agentmem.memory.providers.protocol import DreamRecord
-from agentmem.memory.providers.sql import SqlProvider
+from agentmem.facts import Evidence, Fact, Read, Step, Trust, Undone, Write
+from agentmem.records import DreamRecord
+from agentmem.storage.sql.provider import SqlProvider
 
 SAID = datetime(2026, 3, 10, 9, 0, tzinfo=UTC)
 

@@ -22,7 +22,7 @@ from agentmem.client import ask
 from agentmem.contracts import SEARCH_ATTRIBUTES, ScopeRef
 from agentmem.dreaming.hand_over import hand_over_id
 from agentmem.dreaming.hook import dream_id
-from agentmem.models.summaries import FORM
+from agentmem.llm.summaries import FORM
 from agentmem.testing import Call, Reply, Request, call, fail, hang, reply
 from tests.conftest import temporal_binary
 from tests.replay.own import OWN_WORKFLOWS, Pair

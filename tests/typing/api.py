@@ -20,7 +20,7 @@ from agentmem import (
     tool,
     working_memory,
 )
-from agentmem.values import JSONValue
+from agentmem.wire import JSONValue
 
 
 @tool

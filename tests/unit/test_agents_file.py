@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from agentmem.configuration.agents_file import read_agents
-from agentmem.configuration.agents_tables import (
+from agentmem.config.agents_file import (
     AgentTable,
     DreamLimitsTable,
     DreamTable,
     PhaseTable,
     RunLimitsTable,
     WorkingMemoryTable,
+    line_of,
+    read_agents,
 )
-from agentmem.configuration.toml_lines import line_of
 from agentmem.contracts import (
     Definition,
     DreamLimits,

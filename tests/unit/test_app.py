@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from temporalio import activity, workflow
 
-from agentmem.configuration.app import App, load_app
+from agentmem.config.app import App, load_app
 from agentmem.errors import ConfigurationError
 from agentmem.memory.references import provider
 from agentmem.tools import tool

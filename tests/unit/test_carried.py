@@ -9,11 +9,10 @@ import pytest
 from hypothesis import example, given
 
 from agentmem.errors import InvalidInput
-from agentmem.memory.carried import LEFT, CarriedMemory, pack_within
+from agentmem.memory.carried_state import LEFT, CarriedMemory, pack_within
 from agentmem.memory.working import WorkingMemory, working_memory
 from agentmem.messages import Message, Role
-from agentmem.packing import PACKED_BYTES, pack, unpack
-from agentmem.values import dump_json
+from agentmem.wire import PACKED_BYTES, dump_json, pack, unpack
 from tests.unit.test_view_properties import Action, actions, bounds, play
 
 

@@ -6,13 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentmem.memory.compaction import SHORTENED_BYTES, Plan, fits, plan, tokens
+from agentmem.llm.request import render
+from agentmem.memory.compaction import Plan, fits, plan, tokens
+from agentmem.memory.selection import SHORTENED_BYTES
 from agentmem.memory.transcript import belongs_to_transcript
 from agentmem.memory.working import WorkingMemory
 from agentmem.messages import Message, Role, estimate_tokens, from_ranges, groups
-from agentmem.models.rendering import render
 from agentmem.testing.strict import violations
-from agentmem.values import encoded_size
+from agentmem.wire import encoded_size
 from tests.unit.test_running_turn import Turn
 from tests.unit.test_view_properties import Action, actions, play
 

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentmem.dreaming.bounds import protected, score
+from agentmem.dreaming.rules.limits import protected, score
 from agentmem.facts import Evidence, Fact, Trust
 from tests.drafts import BEFORE, SAID, draft, fact, propose
 from tests.dreams import STORE, Scene, Script

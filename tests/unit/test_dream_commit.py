@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from agentmem.contracts import PHASES, DreamLimits, FailedCall, PhaseName, Usage
-from agentmem.dreaming.replies import Asker
-from agentmem.dreaming.sizes import EVIDENCE_BYTES, EVIDENCE_ROWS
+from agentmem.dreaming.budgets import EVIDENCE_BYTES, EVIDENCE_ROWS
+from agentmem.dreaming.model_replies import Asker
 from agentmem.errors import DreamFailed, ModelCallError, ProviderError
 from agentmem.facts import Write
-from agentmem.values import JSONObject, encoded_size
+from agentmem.wire import JSONObject, encoded_size
 from tests.dreams import NOON, STORE, Answer, Scene, Script, changes, findings, orientation
 
 AGENT, SCOPE = STORE.agent, STORE.scope

@@ -5,12 +5,12 @@ from datetime import timedelta
 import pytest
 
 from agentmem.contracts import DreamLimits
-from agentmem.dreaming.decisions import apply, discard, reset_gate, undecided
+from agentmem.dreaming.review import apply, discard, reset_gate, undecided
 from agentmem.dreaming.verification import QUESTIONS
 from agentmem.dreaming.verification import SUBMIT as VERDICTS
 from agentmem.errors import ConfigurationError, ModelCallError
 from agentmem.facts import Write
-from agentmem.values import JSONObject, JSONValue
+from agentmem.wire import JSONObject, JSONValue
 from tests.dreams import (
     NOON,
     STORE,

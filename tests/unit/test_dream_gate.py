@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from agentmem.dreaming.gate import gate
-from agentmem.memory.providers.protocol import ScopeState
+from agentmem.dreaming.begin import gate
+from agentmem.records import ScopeState
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
 

@@ -6,12 +6,7 @@ from typing import Any
 import pytest
 
 from agentmem.dreaming.changes import Change, Finding
-from agentmem.dreaming.handins import (
-    Unreadable,
-    read_change,
-    read_hand_in,
-    read_text,
-)
+from agentmem.dreaming.submissions import Unreadable, read_change, read_hand_in, read_text
 from agentmem.dreaming.tools import MAX_CHANGES, MAX_FINDINGS
 
 FINDINGS = '{"findings": [{"statement": "Likes tea"}]}'

@@ -9,7 +9,7 @@ from agentmem.contracts import PHASES, DreamReport, PhaseName
 from agentmem.dreaming.prompts import nonce, read_blocks
 from agentmem.dreaming.tools import SUBMIT
 from agentmem.facts import Trust
-from agentmem.values import JSONObject, JSONValue
+from agentmem.wire import JSONObject, JSONValue
 from tests.dreams import Answer, Scene, Script, blocks_of, calls, changes, findings, phase_of, says
 
 KNOWN: dict[str, JSONValue] = {

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from agentmem.contracts import DreamLimits, DreamReport
-from agentmem.dreaming.sizes import sizes
+from agentmem.dreaming.budgets import sizes
 from agentmem.errors import ContextOverflow, DreamFailed, ModelCallError
-from agentmem.values import JSONObject
+from agentmem.wire import JSONObject
 from tests.dreams import (
     NOON,
     STORE,

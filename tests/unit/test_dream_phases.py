@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from agentmem.contracts import DreamLimits
-from agentmem.dreaming.hints import look
+from agentmem.dreaming.rules.similarity import look
 from agentmem.dreaming.verification import QUESTIONS
 from agentmem.errors import DreamFailed
 from agentmem.facts import Evidence, Trust, Write, until_end
-from agentmem.memory.providers.records import MessageId
-from agentmem.values import JSONObject
+from agentmem.records import MessageId
+from agentmem.wire import JSONObject
 from tests.drafts import fact
 from tests.dreams import (
     NOON,

@@ -8,18 +8,11 @@ from typing import cast
 import pytest
 
 from agentmem.contracts import PHASES
-from agentmem.dreaming.prompts import (
-    SYSTEM,
-    block,
-    fact_line,
-    nonce,
-    prefix,
-    read_blocks,
-)
-from agentmem.dreaming.sizes import PREFIX_BYTES
+from agentmem.dreaming.budgets import PREFIX_BYTES
+from agentmem.dreaming.prompts import SYSTEM, block, fact_line, nonce, prefix, read_blocks
 from agentmem.dreaming.tools import SUBMIT, TOOLS, allowed
 from agentmem.facts import Fact, Trust
-from agentmem.values import JSONObject
+from agentmem.wire import JSONObject
 from tests.dreams import Scene, Script, blocks_of, changes, findings, orientation, phase_of
 
 

@@ -1,8 +1,8 @@
 """A dream of several rounds reports all of them, shortly."""
 
 from agentmem.contracts import DreamReport, Usage
-from agentmem.dreaming.rounds import APPLIED, REPORT_BYTES, added_up
-from agentmem.values import encoded_size
+from agentmem.dreaming.report import APPLIED, REPORT_BYTES, added_up
+from agentmem.wire import encoded_size
 
 FIRST = DreamReport(
     status="completed_with_rejections",

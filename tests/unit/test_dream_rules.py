@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agentmem.dreaming.changes import Change, Finding
-from agentmem.dreaming.rules import RULES
+from agentmem.dreaming.rules.form import RULES
 from agentmem.facts import Read, Tombstone, Trust
 from tests.drafts import BEFORE, SAID, draft, fact, propose, row
 

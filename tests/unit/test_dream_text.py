@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentmem.dreaming.dates import bounds, is_date, last_day, span
-from agentmem.dreaming.text import Rarity, fold, fold_key, words
+from agentmem.dreaming.rules.dates import bounds, is_date, last_day, span
+from agentmem.dreaming.rules.text import Rarity, fold, fold_key, words
 
 
 @pytest.mark.parametrize(

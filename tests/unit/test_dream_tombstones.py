@@ -8,8 +8,8 @@ import pytest
 from agentmem.contracts import PHASES
 from agentmem.errors import ProviderError
 from agentmem.facts import Tombstone, Trust, Write
-from agentmem.memory.providers.records import MessageId
-from agentmem.values import JSONObject
+from agentmem.records import MessageId
+from agentmem.wire import JSONObject
 from tests.drafts import SAID, draft, fact, propose, row
 from tests.dreams import STORE, Scene, Script, changes, findings
 

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from agentmem.contracts import DreamLimits, FailedCall
-from agentmem.dreaming.replies import asked
+from agentmem.dreaming.model_replies import asked
 from agentmem.dreaming.snapshot import Kept
 from agentmem.dreaming.verification import QUESTIONS, TOOL, VERIFY
 from agentmem.errors import ModelCallError
 from agentmem.facts import Fact, Trust
-from agentmem.values import JSONObject
+from agentmem.wire import JSONObject
 from tests.dreams import (
     NOON,
     STORE,

@@ -5,7 +5,7 @@ import re
 from collections import defaultdict
 from pathlib import Path
 
-from agentmem.memory.providers.schema import metadata
+from agentmem.storage.sql.schema import metadata
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("agentmem", "workflows", "activities")

@@ -12,18 +12,10 @@ import pytest
 
 from agentmem.contracts import ScopeRef
 from agentmem.errors import ConfigurationError, InvalidFact
-from agentmem.facts import (
-    KEY_BYTES,
-    VALUE_BYTES,
-    EarlierValue,
-    Evidence,
-    Fact,
-    Unconfirmed,
-    Write,
-)
+from agentmem.facts import KEY_BYTES, VALUE_BYTES, EarlierValue, Evidence, Fact, Unconfirmed, Write
 from agentmem.memory.long_term import LongTermMemory, long_term_memory
-from agentmem.memory.providers.registry import Providers, default_providers
 from agentmem.memory.references import in_memory, named, postgresql, sqlite
+from agentmem.storage.registry import Providers, default_providers
 
 
 @pytest.fixture

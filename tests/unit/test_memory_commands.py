@@ -14,10 +14,11 @@ from typer.testing import CliRunner, Result
 
 from agentmem.cli.main import app
 from agentmem.facts import Evidence, Read, Step, Write
-from agentmem.memory.providers.protocol import DreamRecord, TransactionalProvider
-from agentmem.memory.providers.registry import Providers
-from agentmem.memory.providers.sql import SqlProvider
-from agentmem.memory.providers.sqlite import SqliteDatabase
+from agentmem.records import DreamRecord
+from agentmem.storage.protocol import TransactionalProvider
+from agentmem.storage.registry import Providers
+from agentmem.storage.sql.provider import SqlProvider
+from agentmem.storage.sqlite import SqliteDatabase
 from tests.dreams import STORE, Scene
 from tests.postgres import postgres_server, postgresql_url
 from tests.providers.test_transcripts import START, rows

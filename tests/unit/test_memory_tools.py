@@ -15,22 +15,14 @@ from activities.memory import MemoryActivities
 from activities.messages import MessageCache
 from agentmem.contracts import Prompt, ScopeRef, ToolRun
 from agentmem.errors import ProviderError
-from agentmem.facts import (
-    VALUE_BYTES,
-    EarlierValue,
-    Evidence,
-    Fact,
-    Trust,
-    Unconfirmed,
-    Write,
-)
-from agentmem.memory.notes import NOTES_BYTES, facts_text, keys_text
-from agentmem.memory.providers.adapter import PlainProvider
-from agentmem.memory.providers.protocol import TransactionalProvider
-from agentmem.memory.providers.registry import Providers
+from agentmem.facts import VALUE_BYTES, EarlierValue, Evidence, Fact, Trust, Unconfirmed, Write
+from agentmem.memory.recalled_facts import NOTES_BYTES, facts_text, keys_text
 from agentmem.memory.tools import HINT, MEMORY_TOOLS, memory_tools
 from agentmem.messages import Message, Role, ToolCall
-from agentmem.values import encoded_size
+from agentmem.storage.plain import PlainProvider
+from agentmem.storage.protocol import TransactionalProvider
+from agentmem.storage.registry import Providers
+from agentmem.wire import encoded_size
 from tests.providers.five_methods import FiveMethods
 
 SAID = datetime(2026, 3, 10, 9, 12, tzinfo=UTC)

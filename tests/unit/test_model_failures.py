@@ -7,11 +7,9 @@ import pytest
 
 from agentmem.contracts import FailedCall
 from agentmem.errors import ContextOverflow, ModelCallError
-from agentmem.models.contexts import Contexts, request_tokens
-from agentmem.models.evidence import Sent
-from agentmem.models.failures import SETTING, is_outage, model_call_error
-from agentmem.models.waits import LONGEST_WAIT, asked_wait
-from agentmem.models.wordings import SHOWN_BYTES, without_secrets
+from agentmem.llm.context_size import Contexts, request_tokens
+from agentmem.llm.error_evidence import SHOWN_BYTES, Sent, without_secrets
+from agentmem.llm.errors import LONGEST_WAIT, SETTING, asked_wait, is_outage, model_call_error
 
 NOW = datetime(2026, 3, 10, 12, 0, 0, tzinfo=UTC)
 KEY = "sk-proj-1234567890abcdef"

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentmem.dreaming.dates import span
-from agentmem.offline.named_dates import absolute
-from agentmem.offline.timewords import relative
+from agentmem.dreaming.rules.dates import span
+from agentmem.offline.dates import absolute, relative
 
 TUESDAY = date(2026, 3, 10)
 

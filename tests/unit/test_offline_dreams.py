@@ -9,11 +9,10 @@ import pytest
 
 from agentmem.contracts import DreamReport
 from agentmem.facts import Fact
-from agentmem.memory.providers.protocol import TranscriptRow
-from agentmem.offline.dreams import said
+from agentmem.offline.dreams import said, verdicts
 from agentmem.offline.model import answer
-from agentmem.offline.verify import verdicts
-from agentmem.values import JSONObject
+from agentmem.records import TranscriptRow
+from agentmem.wire import JSONObject
 from tests.dreams import NOON, STORE, Scene, Script
 
 DATA = Path(__file__).parents[1] / "data"

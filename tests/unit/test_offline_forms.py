@@ -10,11 +10,10 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
-from agentmem.models.structured import read_structured, request_format
-from agentmem.offline.forms import STAND_IN
-from agentmem.offline.model import answer
-from agentmem.response_format import ResponseFormat
-from agentmem.values import JSONObject
+from agentmem.agent.response_format import ResponseFormat
+from agentmem.llm.structured_output import read_structured, request_format
+from agentmem.offline.model import STAND_IN, answer
+from agentmem.wire import JSONObject
 
 
 class Color(enum.Enum):

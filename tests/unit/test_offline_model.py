@@ -11,7 +11,7 @@ import pytest
 
 from agentmem.offline.model import HONEST, UNKNOWN, answer
 from agentmem.testing import strict
-from agentmem.values import JSONObject
+from agentmem.wire import JSONObject
 
 TEXT = {"type": "string"}
 

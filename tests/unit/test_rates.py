@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agentmem.models.rates import FORGOTTEN_AFTER, RateLimit, RateLimited
+from agentmem.llm.rate_limit import FORGOTTEN_AFTER, RateLimit, RateLimited
 
 
 class Ahead(asyncio.SelectorEventLoop):

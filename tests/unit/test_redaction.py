@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from agentmem import redact
-from agentmem.configuration.app import load_app
+from agentmem.config.app import load_app
 from agentmem.errors import ConfigurationError
-from agentmem.memory.transcript_rows import kept_text
+from agentmem.memory.redaction import FAILED, redactor
+from agentmem.memory.transcript import kept_text
 from agentmem.messages import Message, Role, ToolCall
-from agentmem.redaction import FAILED, redactor
 
 KEY = "sk-proj-" + "Ab3" * 12
 AT = datetime(2026, 3, 10, tzinfo=UTC)

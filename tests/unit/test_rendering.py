@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 
 from agentmem.contracts import ModelCall, Prompt
 from agentmem.errors import InvalidInput
+from agentmem.llm.request import NO_RESULT, OPENED, SUMMARY, render, render_request, wire_id
 from agentmem.messages import Message, Role, ToolCall
-from agentmem.models.rendering import NO_RESULT, OPENED, SUMMARY, render, render_request
-from agentmem.models.wire_ids import wire_id
 from agentmem.testing.strict import violations
-from agentmem.values import JSONObject, encoded_size
+from agentmem.wire import JSONObject, encoded_size
 
 SYSTEM = Message(id="s0", role=Role.SYSTEM, content="Be brief.")
 

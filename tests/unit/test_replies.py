@@ -6,11 +6,10 @@ import pytest
 
 from agentmem.contracts import ModelCall, ModelReply, Prompt, Usage
 from agentmem.errors import ModelCallError
+from agentmem.llm.reasoning import content_parts, written
+from agentmem.llm.response import REPLY_BYTES, read_reply
 from agentmem.messages import Message, Role, ToolCall
-from agentmem.models.plain import plain
-from agentmem.models.reasoning import content_parts, written
-from agentmem.models.replies import REPLY_BYTES, read_reply
-from agentmem.values import JSONObject
+from agentmem.wire import JSONObject, plain
 
 CALL = ModelCall(
     prompt=Prompt(memory="wm0", view=["m0"]),

@@ -6,11 +6,11 @@ import pytest
 
 from activities.agents import AgentActivities
 from agentmem import tool
-from agentmem.configuration.agents_file import ASSISTANT
+from agentmem.config.agents_file import ASSISTANT
 from agentmem.contracts import Definition, Resolve
 from agentmem.errors import ConfigurationError
-from agentmem.memory.providers.registry import Providers
-from agentmem.tools.box import ToolBox
+from agentmem.storage.registry import Providers
+from agentmem.tools.toolbox import ToolBox
 
 
 @tool(approval=True)

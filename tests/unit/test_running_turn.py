@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentmem.memory.view import CLIPPED_BYTES, NOTE_BYTES, SHORTENED_BYTES
+from agentmem.llm.request import SUMMARY, render
+from agentmem.memory.selection import CLIPPED_BYTES, NOTE_BYTES, SHORTENED_BYTES
 from agentmem.memory.working import WorkingMemory
 from agentmem.messages import Message, Role, ToolCall, estimate_tokens, from_ranges
-from agentmem.models.rendering import SUMMARY, render
 from agentmem.testing.strict import violations
-from agentmem.values import JSONObject, encoded_size
+from agentmem.wire import JSONObject, encoded_size
 
 CUT = "[cut: "
 

@@ -12,15 +12,7 @@ import aiohttp
 import pytest
 
 from agentmem import testing
-from agentmem.testing import (
-    Call,
-    Reply,
-    Request,
-    ScriptedModel,
-    fail,
-    hang,
-    reply,
-)
+from agentmem.testing import Call, Reply, Request, ScriptedModel, fail, hang, reply
 
 USER = {"role": "user", "content": "What is the weather?"}
 TOOLS: list[dict[str, Any]] = [

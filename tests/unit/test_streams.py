@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from agentmem.models.streams import Assembly
-from agentmem.models.waits import next_wait
-from agentmem.values import JSONObject
+from agentmem.llm.errors import next_wait
+from agentmem.llm.response_stream import Assembly
+from agentmem.wire import JSONObject
 
 
 def delta(**fields: Any) -> JSONObject:

@@ -3,16 +3,16 @@
 import pytest
 from pydantic import BaseModel, ConfigDict
 
+from agentmem.agent.response_format import ResponseFormat
 from agentmem.errors import ConfigurationError
-from agentmem.models.structured import (
+from agentmem.llm.structured_output import (
     check_schema,
     in_words,
     read_structured,
     request_format,
     takes_strict,
 )
-from agentmem.response_format import ResponseFormat
-from agentmem.values import JSONObject
+from agentmem.wire import JSONObject
 
 SCHEMA: JSONObject = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 

@@ -7,8 +7,7 @@ import pytest
 
 from agentmem.contracts import Compact, Prompt
 from agentmem.errors import ModelCallError
-from agentmem.messages import Message, Role, ToolCall
-from agentmem.models.summaries import (
+from agentmem.llm.summaries import (
     FORM,
     LEAST_BYTES,
     MATERIAL_BYTES,
@@ -17,8 +16,9 @@ from agentmem.models.summaries import (
     read_summary,
     request,
 )
+from agentmem.messages import Message, Role, ToolCall
 from agentmem.testing.strict import violations
-from agentmem.values import JSONObject, encoded_size
+from agentmem.wire import JSONObject, encoded_size
 
 ASKED = Compact(
     prompt=Prompt(memory="wm0", view=["m0-1"]), reply="m9", model="openai/small", words=200

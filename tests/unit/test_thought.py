@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from agentmem.models.thought import split_thought
+from agentmem.llm.reasoning import split_thought
 
 
 @pytest.mark.parametrize(

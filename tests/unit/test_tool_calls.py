@@ -21,7 +21,7 @@ from agentmem.contracts import ToolRun
 from agentmem.errors import ToolError
 from agentmem.messages import Message, Role, ToolCall
 from agentmem.tools import tool
-from agentmem.tools.box import ToolBox
+from agentmem.tools.toolbox import ToolBox
 
 
 @tool

@@ -15,9 +15,10 @@ from uuid import UUID
 import pytest
 from pydantic import BaseModel, SecretStr
 
+from agentmem.contracts.calls import RESULT_BYTES
 from agentmem.errors import ToolError
-from agentmem.tools.results import RESULT_BYTES, error_text, result_text
-from agentmem.values import encoded_size
+from agentmem.tools.results import error_text, result_text
+from agentmem.wire import encoded_size
 
 
 class Colour(enum.Enum):

@@ -13,7 +13,7 @@ from agentmem.contracts import ToolSpec
 from agentmem.errors import ConfigurationError, ToolError
 from agentmem.messages import ToolCall
 from agentmem.tools import tool, tool_spec
-from agentmem.tools.box import Tool, ToolBox, tool_schema
+from agentmem.tools.toolbox import Tool, ToolBox, tool_schema
 
 
 class Unit(enum.Enum):

@@ -4,8 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agentmem.memory.transcript import BATCH, BATCH_BYTES, next_batch
-from agentmem.memory.transcript_rows import transcript_rows
+from agentmem.memory.transcript import BATCH, BATCH_BYTES, next_batch, transcript_rows
 from agentmem.messages import Message, Role, ToolCall
 
 AT = datetime(2026, 3, 10, 9, 12, tzinfo=UTC)

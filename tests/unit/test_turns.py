@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from agentmem.approvals import Approval, Approvals
-from agentmem.batch import Batch
+from agentmem.agent.approvals import Approval, Approvals
+from agentmem.agent.tool_batch import Batch
 from agentmem.contracts import Answer, Definition, ToolSpec
+from agentmem.error_text import TEXT_BYTES, describe
 from agentmem.errors import ConfigurationError, TurnFailed
-from agentmem.failures import TEXT_BYTES, describe
 from agentmem.memory.references import in_memory, named, postgresql, sqlite
 from agentmem.memory.working import WorkingMemory
 from agentmem.messages import Message, Role, ToolCall
-from agentmem.turns import OUTCOMES_BYTES, TurnOutcome, Turns
-from agentmem.values import encoded_size
+from agentmem.session.turns import OUTCOMES_BYTES, TurnOutcome, Turns
+from agentmem.wire import encoded_size
 
 
 class Asleep(Approvals):

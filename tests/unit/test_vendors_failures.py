@@ -15,7 +15,7 @@ from aiohttp import web
 from activities.llm import Models
 from agentmem.contracts import FailedCall
 from agentmem.errors import ModelCallError
-from agentmem.values import JSONObject
+from agentmem.wire import JSONObject
 
 pytestmark = pytest.mark.timeout(180)  # the first one waits for litellm's import
 

@@ -14,11 +14,11 @@ from aiohttp import web
 
 from activities.llm import Models
 from agentmem.contracts import ModelCall, Prompt
+from agentmem.llm.request import render_request
+from agentmem.llm.response import read_reply
 from agentmem.messages import Message, Role
-from agentmem.models.rendering import render_request
-from agentmem.models.replies import read_reply
 from agentmem.testing import ScriptedModel, call, reply
-from agentmem.values import JSONObject
+from agentmem.wire import JSONObject
 
 pytestmark = pytest.mark.timeout(180)  # the first one waits for litellm's import
 

@@ -16,8 +16,8 @@ from aiohttp import web
 from activities.llm import Models
 from agentmem.contracts import FailedCall, ModelCall, ModelReply, Prompt
 from agentmem.errors import ModelCallError
-from agentmem.models.replies import read_reply
-from agentmem.values import JSONObject
+from agentmem.llm.response import read_reply
+from agentmem.wire import JSONObject
 
 pytestmark = pytest.mark.timeout(180)  # the first one waits for litellm's import
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentmem.memory.view import select
+from agentmem.llm.request import render
+from agentmem.memory.selection import select
 from agentmem.memory.working import WorkingMemory
 from agentmem.messages import Group, Role, estimate_tokens, from_ranges, groups
-from agentmem.models.rendering import render
 from agentmem.testing.strict import violations
 
 Action = tuple[str, int]

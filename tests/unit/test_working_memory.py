@@ -11,15 +11,14 @@ from hypothesis import strategies as st
 
 from agentmem.errors import ConfigurationError, InvalidInput
 from agentmem.inputs import MESSAGE_BYTES
-from agentmem.memory.carried import CarriedMemory
-from agentmem.memory.conversations import Conversations
+from agentmem.llm.request import OPENED, render
+from agentmem.memory.carried_state import CarriedMemory
+from agentmem.memory.conversation import Conversations
 from agentmem.memory.entries import page
 from agentmem.memory.working import WorkingMemory, working_memory
 from agentmem.messages import IMAGE_TOKENS, Message, Role, ToolCall, estimate_tokens, from_ranges
-from agentmem.models.rendering import OPENED, render
-from agentmem.packing import unpack
 from agentmem.testing.strict import violations
-from agentmem.values import JSONObject
+from agentmem.wire import JSONObject, unpack
 
 
 async def conversation(memory: WorkingMemory, turns: int) -> None:

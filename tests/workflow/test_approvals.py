@@ -12,8 +12,8 @@ from temporalio.client import Client, WorkflowUpdateFailedError
 from agentmem.messages import ToolCall
 from agentmem.testing import call, reply
 from agentmem.tools import tool
-from agentmem.tools.box import ToolBox
-from agentmem.values import JSONObject
+from agentmem.tools.toolbox import ToolBox
+from agentmem.wire import JSONObject
 from tests.own_workflows import Asking
 from tests.stack import eventually, stack, status_where, task_failures, waiting_call
 from tests.tools import Wiping, runs, wipe

@@ -16,12 +16,12 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.tools import tool_activities
 from agentmem.contracts import ToolRun
-from agentmem.memory.providers.registry import Providers
 from agentmem.messages import Message, ToolCall
+from agentmem.storage.registry import Providers
 from agentmem.testing import Request, call, reply
 from agentmem.tools import tool
-from agentmem.tools.box import ToolBox
-from agentmem.values import JSONObject
+from agentmem.tools.toolbox import ToolBox
+from agentmem.wire import JSONObject
 from tests.providers.five_methods import FiveMethods
 from tests.stack import stack, task_failures, waiting_call
 from tests.tools import runs, sleepy

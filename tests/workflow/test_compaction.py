@@ -11,8 +11,8 @@ import pytest
 from temporalio.client import Client, WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 
-from agentmem.models.rendering import SUMMARY
-from agentmem.models.summaries import FORM
+from agentmem.llm.request import SUMMARY
+from agentmem.llm.summaries import FORM
 from agentmem.testing import Reply, Request, call, fail, reply
 from tests.own_workflows import Kept, Own
 from tests.stack import Stack, last_user_text, stack, task_failures

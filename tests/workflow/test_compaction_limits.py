@@ -11,10 +11,10 @@ import pytest
 from temporalio.client import Client
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
-import agentmem.compact
+import agentmem.memory.compaction
 import worker
-from agentmem.models.rendering import SUMMARY
-from agentmem.models.summaries import PART_BYTES
+from agentmem.llm.request import SUMMARY
+from agentmem.llm.summaries import PART_BYTES
 from agentmem.testing import Reply, Request, call, fail, hang, reply
 from tests.long_workflows import LongTalk, dump
 from tests.own_workflows import Own
@@ -47,7 +47,11 @@ async def test_a_summariser_that_hangs_holds_a_turn_up_until_its_timeout_only(
     short = {"start_to_close_timeout": timedelta(seconds=1)}
     once = {"schedule_to_close_timeout": timedelta(seconds=2)}
     # Outside of the sandbox workflow code sees what a test changes.
-    monkeypatch.setattr(agentmem.compact, "COMPACT", {**agentmem.compact.COMPACT, **short, **once})
+    monkeypatch.setattr(
+        agentmem.memory.compaction,
+        "COMPACT",
+        {**agentmem.memory.compaction.COMPACT, **short, **once},
+    )
     runner = UnsandboxedWorkflowRunner()
     monkeypatch.setattr(worker, "Worker", partial(Worker, workflow_runner=runner))
     questions = [question(i) for i in range(5)]

@@ -11,7 +11,7 @@ from temporalio.client import Client
 from temporalio.common import RawValue
 from temporalio.worker import Worker
 
-from agentmem.configuration.app import load_app
+from agentmem.config.app import load_app
 from agentmem.contracts import PHASES, Begun, DreamInput, ScopeRef
 from agentmem.dreaming.hook import dream_id
 from agentmem.testing import Reply, Request, reply

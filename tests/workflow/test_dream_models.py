@@ -14,7 +14,7 @@ from agentmem.dreaming.hook import dream_id
 from agentmem.dreaming.prompts import SYSTEM
 from agentmem.dreaming.verification import VERIFY
 from agentmem.testing import Call, Reply, Request, call, fail, reply
-from agentmem.values import JSONObject
+from agentmem.wire import JSONObject
 from tests.dreams import Script, changes, findings, served
 from tests.stack import Stack, stack
 

@@ -20,9 +20,10 @@ from temporalio.client import (
 from temporalio.exceptions import ApplicationError
 
 from agentmem.contracts import DreamReport, ScopeRef
-from agentmem.dreaming import gate, patience
-from agentmem.dreaming.decisions import reset_gate
+from agentmem.dreaming import begin as gate
+from agentmem.dreaming import patience
 from agentmem.dreaming.hook import dream_id
+from agentmem.dreaming.review import reset_gate
 from agentmem.testing import fail, reset
 from tests.dreams import Script, phase_of, served
 from tests.replayer import replayer

@@ -22,11 +22,12 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.dream import DreamActivities
 from agentmem.contracts import PHASES, DreamInput, DreamReport, ScopeRef
+from agentmem.dreaming.budgets import ContextBudgets, sizes
 from agentmem.dreaming.hook import dream_id
-from agentmem.dreaming.sizes import ContextBudgets, sizes
 from agentmem.facts import Write
-from agentmem.memory.providers.protocol import TransactionalProvider, TranscriptRow
 from agentmem.policies import DREAM_ROUNDS
+from agentmem.records import TranscriptRow
+from agentmem.storage.protocol import TransactionalProvider
 from agentmem.testing import fail, hang
 from tests.dreams import Answer, Script, calls, changes, findings, orientation, phase_of, served
 from tests.replayer import replayer

@@ -7,11 +7,11 @@ import pytest
 from temporalio.client import Client, WorkflowHandle, WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 
+from agentmem.agent.loop import TURN_BYTES
 from agentmem.client import ask
 from agentmem.inputs import MESSAGE_BYTES
-from agentmem.loop import TURN_BYTES
 from agentmem.testing import Reply, Request, call, reply
-from agentmem.values import encoded_size
+from agentmem.wire import encoded_size
 from tests.long_workflows import LongTalk, dump, read_page
 from tests.stack import last_user_text, stack
 from tests.workflow.test_compaction import hand_in

@@ -13,10 +13,10 @@ from temporalio.worker import Worker
 
 from activities.memory import MemoryActivities
 from agentmem.memory.long_term import LongTermMemory, long_term_memory
-from agentmem.memory.providers.registry import Providers
-from agentmem.memory.providers.sql import SqlProvider
-from agentmem.memory.providers.sqlite import SqliteDatabase
 from agentmem.memory.references import sqlite
+from agentmem.storage.registry import Providers
+from agentmem.storage.sql.provider import SqlProvider
+from agentmem.storage.sqlite import SqliteDatabase
 from tests.replayer import replayer
 from tests.small_workflows import Calls, Planning, Remembering, Unguarded
 

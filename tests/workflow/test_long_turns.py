@@ -9,8 +9,8 @@ from uuid import uuid4
 import pytest
 from temporalio.client import Client
 
-from agentmem.models.rendering import OPENED, SUMMARY
-from agentmem.models.summaries import FORM
+from agentmem.llm.request import OPENED, SUMMARY
+from agentmem.llm.summaries import FORM
 from agentmem.testing import Reply, Request, call, fail, reply
 from tests.long_workflows import (
     FILE_BYTES,

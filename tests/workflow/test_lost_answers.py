@@ -11,7 +11,7 @@ from temporalio.client import Client
 from agentmem.dreaming.hook import dream_id
 from agentmem.errors import StoreUnavailable
 from agentmem.facts import Write
-from agentmem.memory.providers.sql import SqlProvider
+from agentmem.storage.sql.provider import SqlProvider
 from agentmem.testing import call, reply
 from tests.dreams import served
 from tests.keeping_workflows import Storing

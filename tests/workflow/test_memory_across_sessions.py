@@ -8,7 +8,7 @@ from temporalio.client import Client, WorkflowExecutionStatus, WorkflowHandle
 
 from agentmem.contracts import ScopeRef
 from agentmem.dreaming.hook import dream_id
-from agentmem.memory.providers.protocol import TransactionalProvider
+from agentmem.storage.protocol import TransactionalProvider
 from tests.stack import Stack, eventually, stack, task_failures
 
 OFFLINE = "agentmem/offline"

@@ -29,7 +29,7 @@ from agentmem.errors import InvalidInput
 from agentmem.messages import Message, Role, ToolCall, from_ranges
 from agentmem.policies import model_options
 from agentmem.testing import Call, Reply, ScriptedModel, fail, hang, reply, reset
-from agentmem.tools.box import ToolBox
+from agentmem.tools.toolbox import ToolBox
 
 pytestmark = pytest.mark.timeout(180)  # the first one waits for litellm's import
 

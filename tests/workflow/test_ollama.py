@@ -9,9 +9,9 @@ import pytest
 from temporalio.client import Client
 
 from activities.llm import Models
-from agentmem.models.truncation import is_cut
+from agentmem.llm.context_size import is_cut
 from agentmem.testing import Reply, Request, ScriptedModel, call, reply
-from agentmem.values import JSONObject
+from agentmem.wire import JSONObject
 from tests.stack import stack
 from tests.tools import ping
 

@@ -11,7 +11,7 @@ from temporalio.client import Client, WorkflowHandle
 
 from agentmem.contracts import ScopeRef
 from agentmem.dreaming.hook import dream_id
-from agentmem.memory.providers.protocol import MemoryProvider, TransactionalProvider
+from agentmem.storage.protocol import MemoryProvider, TransactionalProvider
 from examples.notebook import Notebook
 from tests.stack import stack
 

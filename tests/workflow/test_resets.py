@@ -13,7 +13,7 @@ from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
 from temporalio.client import Client, WorkflowHandle
 
 from agentmem.dreaming.hook import dream_id
-from agentmem.memory.providers.protocol import Range
+from agentmem.records import Range
 from agentmem.testing import call, reply
 from tests.dreams import served
 from tests.keeping_workflows import Chatting

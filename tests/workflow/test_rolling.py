@@ -15,9 +15,9 @@ from temporalio.service import RPCError
 
 from agentmem.client import ask, connect
 from agentmem.contracts import Definition
-from agentmem.packing import pack
-from agentmem.rollover import SessionState
+from agentmem.session.continue_as_new import SessionState
 from agentmem.testing import Reply, Request, call, reply
+from agentmem.wire import pack
 from tests.e2e.worker_process import worker_process
 from tests.small_workflows import Handed, Starts, Unknowing
 from tests.stack import stack, task_failures

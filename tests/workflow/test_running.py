@@ -9,7 +9,7 @@ from temporalio.client import Client
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.testing import WorkflowEnvironment
 
-from agentmem.configuration import configure
+from agentmem.config import configure
 from agentmem.errors import ConfigurationError, ProviderError
 from agentmem.settings import Settings
 from worker import running

@@ -10,8 +10,8 @@ from temporalio.client import Client, WorkflowFailureError, WorkflowUpdateStage
 from temporalio.exceptions import ApplicationError
 
 from agentmem.client import ask
-from agentmem.packing import PACKED_BYTES
 from agentmem.testing import call, reply
+from agentmem.wire import PACKED_BYTES
 from tests.own_workflows import Relay
 from tests.runs import (
     SHORT,

@@ -8,7 +8,7 @@ import pytest
 from temporalio.client import Client, WorkflowFailureError, WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 
-from agentmem.offline.forms import STAND_IN
+from agentmem.offline.model import STAND_IN
 from agentmem.testing import Request, call, reply
 from tests.stack import stack
 from tests.tools import ping, runs

@@ -18,12 +18,12 @@ from temporalio.testing import ActivityEnvironment
 from temporalio.worker import Worker
 
 from activities.tools import tool_activities
-from agentmem.batch import INTERRUPTED
+from agentmem.agent.tool_batch import INTERRUPTED
 from agentmem.contracts import ToolRun
 from agentmem.errors import ToolError
 from agentmem.messages import Message, ToolCall
 from agentmem.tools import tool, tool_spec
-from agentmem.tools.box import ToolBox
+from agentmem.tools.toolbox import ToolBox
 from tests.small_workflows import OneCall
 from tests.stack import eventually
 

@@ -13,9 +13,9 @@ from agentmem.errors import ConfigurationError
 from agentmem.testing import call, reply
 from agentmem.testing.strict import tool_violations
 from agentmem.tools import tool
-from agentmem.tools.box import Tool, ToolBox, tool_schema
 from agentmem.tools.json_schemas import ANYTHING, plain_schema
-from agentmem.values import JSONObject
+from agentmem.tools.toolbox import Tool, ToolBox, tool_schema
+from agentmem.wire import JSONObject
 from tests.kinds_of_tools import Cat, Dog, Place, kinds
 from tests.stack import stack, task_failures
 

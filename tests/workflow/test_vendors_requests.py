@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from temporalio.client import Client
 
-from activities.sending import prepared
-from agentmem.models.caching import marked
-from agentmem.models.structured import request_format
-from agentmem.values import JSONObject
+from activities.llm_request import prepared
+from agentmem.llm.request import marked
+from agentmem.llm.structured_output import request_format
+from agentmem.wire import JSONObject
 from tests.anthropic import anthropic, text, use
 from tests.stack import stack, task_failures
 from tests.tools import ping, runs

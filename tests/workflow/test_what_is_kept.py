@@ -13,7 +13,8 @@ from temporalio.client import Client, WorkflowHistory
 
 from agentmem import provider, redact
 from agentmem.facts import Evidence
-from agentmem.memory.providers.protocol import Range, TransactionalProvider
+from agentmem.records import Range
+from agentmem.storage.protocol import TransactionalProvider
 from agentmem.testing import call, fail, reply
 from tests.keeping_workflows import Confiding, Keeping
 from tests.postgres import postgres_server, postgresql_url

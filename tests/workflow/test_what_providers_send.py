@@ -8,7 +8,7 @@ from temporalio.client import Client, WorkflowHandle, WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 
 from agentmem.testing import Reply, Request, call, fail, reply
-from agentmem.values import JSONObject
+from agentmem.wire import JSONObject
 from tests.counted_tools import get_temp
 from tests.replayer import replayer
 from tests.stack import last_user_text, stack

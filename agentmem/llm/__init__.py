@@ -1,0 +1,1 @@
+"""The code between messages and a model's provider: requests, responses and errors."""

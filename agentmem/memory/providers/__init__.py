@@ -1,1 +1,0 @@
-"""The stores that hold facts, and the protocol that they keep."""

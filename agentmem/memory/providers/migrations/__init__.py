@@ -1,1 +1,0 @@
-"""The store's schema, step by step; run on open by `agentmem.memory.providers.migrate`."""

@@ -1,1 +1,0 @@
-"""The code between messages and a model's provider: requests, replies and failures."""

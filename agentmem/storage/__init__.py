@@ -1,0 +1,1 @@
+"""The stores that hold facts and transcripts, and the protocol that they implement."""

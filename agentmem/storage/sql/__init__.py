@@ -1,0 +1,1 @@
+"""The store on a SQL database, one module per table or operation."""

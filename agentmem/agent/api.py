@@ -334,11 +334,14 @@ async def agent(
     specs = [entry for entry in entries if isinstance(entry, ToolSpec) and entry.store]
     names = [e if isinstance(e, str) else e.name for e in entries if e not in specs]
     hooks = [hook for hook in (*on_complete, *on_pause) if isinstance(hook, DreamHook)]
+    hooks = list(dict.fromkeys(hooks))
+    for hook in hooks:
+        hook.expect()
     request = Resolve(
         model=asked.model,
         tools=list(dict.fromkeys(names)),
         response_format=form.schema,
-        notes=[hook.note() for hook in dict.fromkeys(hooks)],
+        notes=[hook.note() for hook in hooks],
     )
     resolved = await resolve(request)
     definition = asked.replace(

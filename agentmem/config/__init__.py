@@ -62,7 +62,7 @@ class Configuration:
         yield f"server      {server}, namespace {client.namespace}, queue {settings.task_queue}"
         others = [f"{queue} ({n} slots)" for queue, n in settings.slots_of_queues.items()][1:]
         if others:
-            yield f"queues too  {', '.join(others)}"
+            yield f"queues      {', '.join(others)}"
         if settings.deployment:
             version = f"{settings.deployment}, build {settings.build_id}"
             yield f"version     {version}, {settings.versioning}: it gets work once it is current"

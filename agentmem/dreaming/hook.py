@@ -125,7 +125,6 @@ class DreamHook:
         self._workflow = workflow
         self._task_queue = task_queue
         self.started = 0
-        memory.expect_transcript(facts.store)
         self.carrier = Carrier(
             memory,
             lambda: facts.store,
@@ -138,6 +137,10 @@ class DreamHook:
     def bounds_itself(self) -> bool:
         """Tell whether the hook keeps its own time, and needs nobody to end it."""
         return temporal.patched(PATCH)
+
+    def expect(self) -> None:
+        """Let everything that is said reach the scope, if need be by a later dream."""
+        self._memory.expect_transcript(self._facts.store)
 
     def note(self) -> SessionNote:
         """Return what the store is to know of the conversation from its beginning on."""

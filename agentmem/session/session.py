@@ -175,6 +175,7 @@ def _background(
         # The worker's own store keeps what leaves the run where there is no other.
         store = long_term.store if long_term else ScopeRef(agent=definition.name, scope="")
         return Background(definition.name, memory, None, DreamSettings(on=[]), store)
+    memory.expect_transcript(long_term.store)
     hook = dream(
         working_memory=memory,
         long_term_memory=long_term,

@@ -87,8 +87,9 @@ async def test_dev_runs_everything_and_stops_cleanly(tmp_path: Path) -> None:
         ) as worker,
     ):
         await worker.says(READY)
-        assert worker.lines[:5] == [
+        assert worker.lines[:6] == [
             f"server      {server}, namespace default, queue agentmem",
+            "queues      agentmem-dreams (100 slots)",
             f"UI          http://localhost:{ui_port}",
             "model       openai/m",
             "agents      assistant (built in)",

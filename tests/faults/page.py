@@ -125,7 +125,10 @@ def page(
     sound = sum(map(is_sound, cells))
     totals = {name: sum(harm(one)[name] for one in cells) for name in NAMES}
     turns = sum(one["counts"]["turns"] for one in cells)
-    told = ", ".join(f"{number} {name}" for name, number in totals.items())
+    told = ", ".join(
+        f"{number} {'failed workflow tasks' if name == 'tasks' else name}"
+        for name, number in totals.items()
+    )
     summary = (
         f"{len(cells)} cells, each a distinct fault at a distinct place. In {sound} of them "
         f"nothing was lost, doubled, refused, failed or stuck. Over all cells {turns} messages "

@@ -23,10 +23,10 @@ from agentmem.contracts import (
     ScopeRef,
 )
 from agentmem.dreaming.begin import Opening, open_dream
+from agentmem.dreaming.commit import commit_dream
 from agentmem.dreaming.hook import dream_id
 from agentmem.dreaming.model_replies import Asker
 from agentmem.dreaming.phases import run_phase
-from agentmem.dreaming.report import commit_dream
 from agentmem.errors import ModelCallError, ModelUnavailable
 from agentmem.llm.errors import is_outage
 from agentmem.storage.identities import DEFAULT

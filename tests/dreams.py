@@ -19,10 +19,10 @@ from agentmem.contracts import (
     ScopeRef,
 )
 from agentmem.dreaming.begin import Opening, open_dream
+from agentmem.dreaming.commit import commit_dream
 from agentmem.dreaming.model_replies import Asker
 from agentmem.dreaming.phases import run_phase
 from agentmem.dreaming.prompts import SYSTEM, read_blocks
-from agentmem.dreaming.report import commit_dream
 from agentmem.dreaming.submissions import objects_in
 from agentmem.dreaming.tools import SUBMIT
 from agentmem.dreaming.verification import QUESTIONS, VERIFY

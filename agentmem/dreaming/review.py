@@ -10,8 +10,8 @@ from datetime import datetime
 
 from agentmem.dreaming.apply import applied, replaced, stands, steps, touched
 from agentmem.dreaming.changes import Change
+from agentmem.dreaming.commit import line_of
 from agentmem.dreaming.draft import Draft
-from agentmem.dreaming.report import line_of
 from agentmem.dreaming.snapshot import Kept
 from agentmem.errors import ConfigurationError
 from agentmem.facts import Evidence, Fact, Read, Step

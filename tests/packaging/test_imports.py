@@ -11,7 +11,17 @@ from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxR
 from tests.own_workflows import Own
 from worker import SANDBOX
 
-HEAVY = ("sqlalchemy", "litellm", "asyncpg", "aiosqlite", "alembic", "aiohttp", "openai", "jsonschema", "cachetools")
+HEAVY = (
+    "sqlalchemy",
+    "litellm",
+    "asyncpg",
+    "aiosqlite",
+    "alembic",
+    "aiohttp",
+    "openai",
+    "jsonschema",
+    "cachetools",
+)
 
 
 @pytest.mark.parametrize("module", ["agentmem", "workflows.agent", "workflows.dream"])

@@ -1,7 +1,7 @@
 r"""Facts as they are recalled, and as a model reads them: data in a fence, within a bound.
 
 Each line between `<notes>` and `</notes>` is JSON. A newline in a value cannot start a line, and
-the `</` of anything that could close the fence is written `<\\/`, which is the same text in JSON.
+the `</` of anything that could close the fence is written `<\/`, which is the same text in JSON.
 A model may still follow what it reads there.
 """
 

@@ -66,12 +66,12 @@ class Workers:
 
     @property
     def is_running(self) -> bool:
-        """Whether all of them run."""
+        """Tell if all of them run."""
         return all(worker.is_running for worker in self._workers)
 
     @property
     def is_shutdown(self) -> bool:
-        """Whether one of them has ended."""
+        """Tell if one of them has ended."""
         return any(worker.is_shutdown for worker in self._workers)
 
     async def __aenter__(self) -> Self:

@@ -29,12 +29,12 @@ class Polling(Protocol):
 
     @property
     def is_running(self) -> bool:
-        """Whether it runs."""
+        """Tell if it runs."""
         ...
 
     @property
     def is_shutdown(self) -> bool:
-        """Whether it has ended."""
+        """Tell if it has ended."""
         ...
 
 

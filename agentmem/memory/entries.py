@@ -305,7 +305,7 @@ _NEEDS: Mapping[str, _Needs] = {
     "content": {"part": (dict, True)},
     THOUGHT: {"text": (str, True)},
 }
-"""Of each type of reasoning part what a provider is sent: the kind of value, and if it must be
+"""Each type of reasoning part with what a provider is sent: the kind of value, and if it must be
 there. Parts of other types are sent to none."""
 
 
